@@ -1,0 +1,23 @@
+"""Row errors: failures of single rows, carried as updates beside the rows (*errs*).
+
+An errs batch is an ordinary ``Batch`` with the row type ``ERR_TYPES``, so that errors are retracted, consolidated,
+arranged and compacted like rows.  Reading a collection whose errs are non-empty at the read's time raises one.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from eddyline.errors import DatabaseError, make_error
+from eddyline.repr.types import TEXT, SqlType
+
+__all__ = ["ERR_TYPES", "row_error"]
+
+#: sqlstate, primary message, expression (as SQL-like text), sample row (as text)
+ERR_TYPES: Final[tuple[SqlType, ...]] = (TEXT, TEXT, TEXT, TEXT)
+
+
+def row_error(sqlstate: str, message: str, expression: str, sample: str, *, view: str | None = None) -> DatabaseError:
+    """The exception that a read raises for one errs row; ``view`` is the name of the object read, if any."""
+    where = f'in view "{view}", ' if view else "in "
+    return make_error(sqlstate, message, detail=f"{where}expression {expression}, row {sample}")
