@@ -1,0 +1,194 @@
+"""Scalar expressions: the typed tree that the binder emits and the evaluator runs.
+
+Columns are positions in the input row.  Every node has ``type``.  The tree is immutable, hashable, and made of
+``msgspec`` structs, so that it travels in protocol messages as it is.
+
+Literals hold *physical* scalars, one encoding per kind (``LiteralValue``): bool, int (all integers; date in days,
+time and timestamps in µs since the epoch), float, str (text; numeric as its decimal text, e.g. "1.50"; interval
+as "months days micros"; bytea and uuid as hex digits), None for NULL.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TypeAlias
+
+import msgspec
+
+from eddyline.repr.types import BOOLEAN, SqlType
+
+__all__ = [
+    "AggregateCall",
+    "And",
+    "Call",
+    "Case",
+    "Cast",
+    "Coalesce",
+    "Column",
+    "Expr",
+    "Literal",
+    "LiteralValue",
+    "Or",
+    "Parameter",
+    "Raise",
+    "SortKey",
+    "children",
+    "columns_of",
+    "map_columns",
+    "rewrite",
+    "walk",
+]
+
+LiteralValue: TypeAlias = bool | int | float | str | None
+
+
+class Column(msgspec.Struct, frozen=True, tag_field="op", tag="column"):
+    """The value of input column ``index``."""
+
+    index: int
+    type: SqlType
+
+
+class Literal(msgspec.Struct, frozen=True, tag_field="op", tag="literal"):
+    value: LiteralValue
+    type: SqlType
+
+
+class Parameter(msgspec.Struct, frozen=True, tag_field="op", tag="parameter"):
+    """``$index`` (1-based), replaced by a literal before a plan is rendered."""
+
+    index: int
+    type: SqlType
+
+
+class Call(msgspec.Struct, frozen=True, tag_field="op", tag="call"):
+    """An eager function or operator: all arguments are evaluated.  ``func`` names an implementation in
+    ``expr.functions``."""
+
+    func: str
+    args: tuple[Expr, ...]
+    type: SqlType
+
+
+class Cast(msgspec.Struct, frozen=True, tag_field="op", tag="cast"):
+    """An explicit, assignment or implicit cast, typmod included.  ``explicit`` matters for varchar(n)/char(n),
+    which truncate when explicit and raise 22001 on assignment."""
+
+    input: Expr
+    type: SqlType
+    explicit: bool = True
+
+
+class Case(msgspec.Struct, frozen=True, tag_field="op", tag="case"):
+    """Searched CASE.  A branch is evaluated only for the rows that reach it."""
+
+    whens: tuple[tuple[Expr, Expr], ...]
+    otherwise: Expr
+    type: SqlType
+
+
+class And(msgspec.Struct, frozen=True, tag_field="op", tag="and"):
+    """Three-valued AND, left to right; later arguments see only the rows that are not false yet."""
+
+    args: tuple[Expr, ...]
+    type: SqlType = BOOLEAN
+
+
+class Or(msgspec.Struct, frozen=True, tag_field="op", tag="or"):
+    args: tuple[Expr, ...]
+    type: SqlType = BOOLEAN
+
+
+class Coalesce(msgspec.Struct, frozen=True, tag_field="op", tag="coalesce"):
+    args: tuple[Expr, ...]
+    type: SqlType
+
+
+class Raise(msgspec.Struct, frozen=True, tag_field="op", tag="raise"):
+    """Fails on every row that evaluates it (guard it with CASE): more than one row from a scalar subquery …"""
+
+    sqlstate: str
+    message: str
+    type: SqlType
+
+
+Expr: TypeAlias = Column | Literal | Parameter | Call | Cast | Case | And | Or | Coalesce | Raise
+
+
+class SortKey(msgspec.Struct, frozen=True):
+    """One ORDER BY item over input column ``column``."""
+
+    column: int
+    desc: bool = False
+    nulls_first: bool = False
+
+
+class AggregateCall(msgspec.Struct, frozen=True):
+    """One aggregate of a Reduce.
+
+    ``func``: count (no args: ``count(*)``), sum, avg, min, max, bool_and, bool_or, stddev_pop, stddev_samp,
+    var_pop, var_samp, string_agg.  ``order_by`` pairs an expression over the input with (desc, nulls_first).
+    """
+
+    func: str
+    args: tuple[Expr, ...]
+    type: SqlType
+    distinct: bool = False
+    filter: Expr | None = None
+    order_by: tuple[tuple[Expr, bool, bool], ...] = ()
+
+
+def children(expr: Expr) -> tuple[Expr, ...]:
+    """The direct subexpressions, in evaluation order."""
+    match expr:
+        case Column() | Literal() | Parameter() | Raise():
+            return ()
+        case Cast():
+            return (expr.input,)
+        case Case():
+            return (*(e for when in expr.whens for e in when), expr.otherwise)
+        case Call() | And() | Or() | Coalesce():
+            return expr.args
+
+
+def walk(expr: Expr) -> Iterator[Expr]:
+    """Every node, parents first; iterative, so depth is no concern."""
+    stack = [expr]
+    while stack:
+        node = stack.pop()
+        yield node
+        stack.extend(reversed(children(node)))
+
+
+def columns_of(expr: Expr) -> frozenset[int]:
+    """The input columns that ``expr`` reads."""
+    return frozenset(e.index for e in walk(expr) if isinstance(e, Column))
+
+
+def rewrite(expr: Expr, replace: Callable[[Expr], Expr]) -> Expr:
+    """``expr`` rebuilt bottom-up, each node passed through ``replace``."""
+    match expr:
+        case Column() | Literal() | Parameter() | Raise():
+            return replace(expr)
+        case Cast():
+            return replace(Cast(rewrite(expr.input, replace), expr.type, expr.explicit))
+        case Case():
+            whens = tuple((rewrite(c, replace), rewrite(r, replace)) for c, r in expr.whens)
+            return replace(Case(whens, rewrite(expr.otherwise, replace), expr.type))
+        case Call():
+            return replace(Call(expr.func, tuple(rewrite(a, replace) for a in expr.args), expr.type))
+        case And():
+            return replace(And(tuple(rewrite(a, replace) for a in expr.args)))
+        case Or():
+            return replace(Or(tuple(rewrite(a, replace) for a in expr.args)))
+        case Coalesce():
+            return replace(Coalesce(tuple(rewrite(a, replace) for a in expr.args), expr.type))
+
+
+def map_columns(expr: Expr, column: Callable[[int], int]) -> Expr:
+    """``expr`` with every column index passed through ``column``."""
+
+    def replace(node: Expr) -> Expr:
+        return Column(column(node.index), node.type) if isinstance(node, Column) else node
+
+    return rewrite(expr, replace)

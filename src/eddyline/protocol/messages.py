@@ -1,0 +1,141 @@
+"""Commands and responses between the controller and a replica: frozen structs, one ordered stream each way."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import msgspec
+
+from eddyline.expr.ir import LiteralValue
+from eddyline.plan.dataflow import DataflowDescription, Mfp
+from eddyline.repr.types import SqlType
+
+__all__ = [
+    "AllowCompaction",
+    "AllowWrites",
+    "CancelPeek",
+    "Command",
+    "CreateDataflow",
+    "CreateInstance",
+    "Frontiers",
+    "Hello",
+    "InitializationComplete",
+    "Peek",
+    "PeekResponse",
+    "Response",
+    "RowBatch",
+    "Schedule",
+    "Status",
+    "SubscribeResponse",
+    "UpdateConfiguration",
+]
+
+
+class RowBatch(msgspec.Struct, frozen=True):
+    """Rows on the wire: an Arrow IPC stream in the engine's layouts, or, in process, a ``repr.Batch`` by reference."""
+
+    payload: object
+
+
+class Hello(msgspec.Struct, frozen=True, tag_field="op", tag="hello"):
+    nonce: str
+
+
+class CreateInstance(msgspec.Struct, frozen=True, tag_field="op", tag="create_instance"):
+    logging: bool = False
+
+
+class UpdateConfiguration(msgspec.Struct, frozen=True, tag_field="op", tag="update_configuration"):
+    parameters: dict[str, str]
+
+
+class CreateDataflow(msgspec.Struct, frozen=True, tag_field="op", tag="create_dataflow"):
+    dataflow: DataflowDescription
+
+
+class Schedule(msgspec.Struct, frozen=True, tag_field="op", tag="schedule"):
+    id: str
+
+
+class AllowWrites(msgspec.Struct, frozen=True, tag_field="op", tag="allow_writes"):
+    id: str
+
+
+class AllowCompaction(msgspec.Struct, frozen=True, tag_field="op", tag="allow_compaction"):
+    """The collection may compact to ``frontier``; the empty frontier drops it."""
+
+    id: str
+    frontier: int
+
+
+class Peek(msgspec.Struct, frozen=True, tag_field="op", tag="peek"):
+    """Read index ``target`` at ``time``: all rows, or those whose key is one of ``keys``; then ``mfp``.
+
+    ``limit``: stop after that many rows (counting multiplicities); only sound without an order above.
+    """
+
+    target: str
+    uuid: str
+    time: int
+    key_types: tuple[SqlType, ...]
+    keys: tuple[tuple[LiteralValue, ...], ...] | None
+    mfp: Mfp
+    limit: int | None = None
+
+
+class CancelPeek(msgspec.Struct, frozen=True, tag_field="op", tag="cancel_peek"):
+    uuid: str
+
+
+class InitializationComplete(msgspec.Struct, frozen=True, tag_field="op", tag="initialization_complete"):
+    pass
+
+
+Command: TypeAlias = (
+    Hello
+    | CreateInstance
+    | UpdateConfiguration
+    | CreateDataflow
+    | Schedule
+    | AllowWrites
+    | AllowCompaction
+    | Peek
+    | CancelPeek
+    | InitializationComplete
+)
+
+
+class Frontiers(msgspec.Struct, frozen=True, tag_field="op", tag="frontiers"):
+    """The write frontier (upper) of a collection; never regresses; empty after a drop."""
+
+    id: str
+    upper: int
+
+
+class PeekResponse(msgspec.Struct, frozen=True, tag_field="op", tag="peek_response"):
+    """Exactly one per Peek: rows (consolidated, diffs > 0), or an error (sqlstate, message, detail), or canceled."""
+
+    uuid: str
+    rows: RowBatch | None = None
+    error: tuple[str, str, str | None] | None = None
+    canceled: bool = False
+
+
+class SubscribeResponse(msgspec.Struct, frozen=True, tag_field="op", tag="subscribe_response"):
+    """The consolidated changes of ``lower <= t < upper``.  ``upper`` empty: the end.  An error ends it."""
+
+    id: str
+    lower: int
+    upper: int
+    rows: RowBatch | None = None
+    error: tuple[str, str, str | None] | None = None
+
+
+class Status(msgspec.Struct, frozen=True, tag_field="op", tag="status"):
+    """A replica-level event; ``fatal``: the replica is gone."""
+
+    message: str
+    fatal: bool = False
+
+
+Response: TypeAlias = Frontiers | PeekResponse | SubscribeResponse | Status
