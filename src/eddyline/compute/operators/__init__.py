@@ -1,0 +1,1 @@
+"""Incremental operators, one file each."""
