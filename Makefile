@@ -1,0 +1,65 @@
+# Every target sets itself up: it makes .venv with what it needs on first use.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+SEEDS ?= 1000
+# The JIT cache lives in the checkout, so that runs of different checkouts never share kernels.
+export NUMBA_CACHE_DIR := $(CURDIR)/.cache/numba
+
+.PHONY: help setup test test-long check demo bench fuzz docs-check postgres clean
+
+help:
+	@echo "make demo        flight records through live views, checked against DuckDB"
+	@echo "make test        the whole test suite (needs PostgreSQL 15: installs it where apt-get may)"
+	@echo "make test-long   more of the same: the counts of a night, not of a commit"
+	@echo "make check       types, lint and formatting"
+	@echo "make fuzz        random schemas, changes and queries against PostgreSQL and DuckDB (SEEDS=$(SEEDS))"
+	@echo "make bench       measurements, side by side with other engines"
+
+$(VENV)/.ready-base: pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "eddyline needs Python 3.11 or newer; say make PYTHON=python3.11"; exit 1; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	@touch $@
+
+$(VENV)/.ready-demo: $(VENV)/.ready-base
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[demo]'
+	@touch $@
+
+$(VENV)/.ready-test: $(VENV)/.ready-base
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test,demo,pandas,polars]'
+	@touch $@
+
+$(VENV)/.ready-bench: $(VENV)/.ready-base
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[bench]'
+	@touch $@
+
+setup: $(VENV)/.ready-test
+
+postgres:
+	@sh scripts/install-postgres.sh
+
+test: $(VENV)/.ready-test postgres
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m 'not long and not bench' tests
+	EDDYLINE_HASH_BITS=4 $(BIN)/python -m pytest -n 2 --dist worksteal -m 'not long and not bench' tests/trace tests/kernels tests/compute
+
+test-long: $(VENV)/.ready-test postgres
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m 'not bench' tests
+	EDDYLINE_HASH_BITS=4 $(BIN)/python -m pytest -n 2 --dist worksteal -m 'not bench' tests
+
+check: $(VENV)/.ready-test
+	$(BIN)/ruff check src tests examples bench demo
+	$(BIN)/ruff format --check src tests examples bench demo
+	$(BIN)/mypy
+
+demo: $(VENV)/.ready-demo
+	@$(BIN)/python -m demo
+
+fuzz: $(VENV)/.ready-test postgres
+	$(BIN)/python -m eddyline.testing.fuzz --seeds $(SEEDS)
+
+bench: $(VENV)/.ready-bench
+	$(BIN)/python -m bench
+
+clean:
+	rm -rf $(VENV) .cache build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
