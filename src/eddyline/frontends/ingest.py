@@ -1,0 +1,131 @@
+"""Whatever users append, as an Arrow table: Arrow, pandas, Polars, lists of dicts, files.
+
+The result never shares memory that the caller could still change.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.json
+import pyarrow.parquet
+
+from eddyline.errors import DataError, InterfaceError, make_error
+from eddyline.repr.types import Kind, SqlType, arrow_type
+
+__all__ = ["to_table"]
+
+#: types whose CSV text Arrow reads as PostgreSQL does; the others are read as text and cast
+_CSV_DIRECT = frozenset(
+    {Kind.SMALLINT, Kind.INTEGER, Kind.BIGINT, Kind.DOUBLE, Kind.REAL, Kind.TEXT, Kind.VARCHAR, Kind.DATE}
+)
+
+
+def to_table(data: object, columns: Mapping[str, SqlType]) -> pa.Table:
+    """``data`` as a table.  ``columns``: the target's columns, which guide the reading of text files.
+
+    Raises InterfaceError for a kind of object that can't be read, DataError (22P02, 22000) for malformed content,
+    OperationalError (58P01) for a missing file.
+    """
+    match data:
+        case str() | os.PathLike():
+            return _read_file(Path(data), columns)
+        case pa.Table() | pa.RecordBatch():
+            return _copied(data)
+        case pa.RecordBatchReader():
+            return _copied(data.read_all())
+        case Mapping():
+            return _from_mapping(data)
+        case _ if hasattr(data, "__arrow_c_stream__"):
+            return _copied(pa.table(data))
+        case _ if _is_pandas(data):
+            return _copied(pa.Table.from_pandas(data, preserve_index=False))
+        case Sequence():
+            return _from_rows(data)
+        case _:
+            raise InterfaceError(
+                f"cannot append a {type(data).__name__}",
+                hint="pass an Arrow table, a pandas or Polars frame, a list of dicts, or the path of a file",
+            )
+
+
+def _is_pandas(data: object) -> bool:
+    return type(data).__module__.partition(".")[0] == "pandas" and hasattr(data, "columns")
+
+
+def _copied(data: pa.Table | pa.RecordBatch) -> pa.Table:
+    """A deep copy: Arrow arrays made from NumPy or pandas alias memory that the caller may write to."""
+    table = data if isinstance(data, pa.Table) else pa.Table.from_batches([data])
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    return pa.ipc.open_stream(sink.getvalue()).read_all()
+
+
+def _from_mapping(data: Mapping[str, Any]) -> pa.Table:
+    try:
+        return pa.table({name: pa.array(values) for name, values in data.items()})
+    except (pa.ArrowInvalid, pa.ArrowTypeError) as problem:
+        raise DataError(f"malformed columns: {problem}") from problem
+
+
+def _from_rows(data: Sequence[Any]) -> pa.Table:
+    names: dict[str, None] = {}
+    for number, row in enumerate(data):
+        if not isinstance(row, Mapping):
+            raise InterfaceError(f"row {number} is a {type(row).__name__}, not a mapping of column names to values")
+        names.update(dict.fromkeys(row))
+    arrays = []
+    for name in names:
+        values = [row.get(name) for row in data]
+        try:
+            arrays.append(pa.array(values))
+        except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
+            arrays.append(_as_text(name, values))
+    if not names:
+        return pa.table({})
+    return pa.Table.from_arrays(arrays, names=list(names))
+
+
+def _as_text(name: str, values: Sequence[Any]) -> pa.Array:
+    """Values that Arrow finds no common type for, as text for the column's own input function."""
+    try:
+        return pa.array([None if v is None else str(v) for v in values], pa.large_string())
+    except (pa.ArrowInvalid, pa.ArrowTypeError, UnicodeEncodeError) as problem:
+        raise make_error("22021", f'column "{name}" has values that are not text: {problem}') from problem
+
+
+def _read_file(path: Path, columns: Mapping[str, SqlType]) -> pa.Table:
+    if not path.is_file():
+        raise make_error("58P01", f'could not open file "{path}" for reading: no such file')
+    try:
+        match path.suffix.lower():
+            case ".parquet" | ".pq":
+                return pa.parquet.read_table(path)
+            case ".csv":
+                return _read_csv(path, columns)
+            case ".jsonl" | ".ndjson":
+                return pa.json.read_json(path)
+            case suffix:
+                raise InterfaceError(f'cannot tell the format of "{path}"', hint=f'"{suffix}" is not .csv, .parquet or .jsonl')
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, UnicodeDecodeError) as problem:
+        raise make_error("22P02", f'malformed file "{path}": {problem}') from problem
+
+
+def _read_csv(path: Path, columns: Mapping[str, SqlType]) -> pa.Table:
+    types = {
+        name: arrow_type(sql_type) if sql_type.kind in _CSV_DIRECT else pa.large_string()
+        for name, sql_type in columns.items()
+    }
+    return pa.csv.read_csv(
+        path,
+        parse_options=pa.csv.ParseOptions(newlines_in_values=True),
+        convert_options=pa.csv.ConvertOptions(
+            column_types=types, strings_can_be_null=True, quoted_strings_can_be_null=False, null_values=[""]
+        ),
+    )
