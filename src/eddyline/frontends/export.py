@@ -13,23 +13,10 @@ from eddyline.expr.evaluate import evaluate
 from eddyline.expr.ir import Cast, Column
 from eddyline.repr.types import Kind, SqlType, numeric
 
-__all__ = ["export_column", "export_table", "exported_type"]
+__all__ = ["export_column", "export_table"]
 
 _MONTHS_DAYS_MICROS = np.dtype([("months", "<i4"), ("days", "<i4"), ("micros", "<i8")])
 _MAX_MICROS_AS_NANOS = (2**63 - 1) // 1000
-
-
-def exported_type(sql_type: SqlType) -> pa.DataType | None:
-    """The Arrow type users get for ``sql_type``; None where it depends on the values (numeric of varying scale)."""
-    match sql_type.kind:
-        case Kind.NUMERIC if sql_type.scale is None:
-            return None
-        case Kind.NUMERIC:
-            return pa.decimal128(sql_type.precision or 38, sql_type.scale)
-        case Kind.INTERVAL:
-            return pa.month_day_nano_interval()
-        case _:
-            return None
 
 
 def export_table(names: Sequence[str], types: Sequence[SqlType], columns: Sequence[pa.Array]) -> pa.Table:

@@ -1,0 +1,83 @@
+"""Write locks on tables, held by transactions from read to commit.
+
+Invariants:
+I1  a table has at most one owner; an owner may take a lock that it holds again (no count: release is all at once);
+I2  a wait that would close a cycle of owners is refused (40P01) before it begins, so waits end.
+``_mutex`` is held for O(owners) steps and never across a wait for anything but itself.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterable
+
+from eddyline.errors import make_error
+
+__all__ = ["LockTable", "Owner"]
+
+
+class Owner:
+    """One transaction, as the lock table knows it."""
+
+    __slots__ = ("held", "waits_for")
+
+    def __init__(self) -> None:
+        self.held: set[str] = set()
+        self.waits_for: str | None = None
+
+
+class LockTable:
+    def __init__(self) -> None:
+        self._mutex = threading.Lock()
+        self._released = threading.Condition(self._mutex)
+        self._owners: dict[str, Owner] = {}
+
+    def acquire(
+        self, owner: Owner, tables: Iterable[str], *, deadline: float | None, cancelled: Callable[[], bool]
+    ) -> None:
+        """Takes the locks of ``tables`` for ``owner``, in id order; ``deadline`` is on the monotonic clock.
+
+        Raises 40P01 on a deadlock, 55P03 past the deadline, 57014 when ``cancelled()``.  Locks taken before the
+        failure stay with the owner until it releases.
+        """
+        with self._mutex:
+            for table in sorted(tables):
+                self._acquire_one(owner, table, deadline, cancelled)
+
+    def _acquire_one(
+        self, owner: Owner, table: str, deadline: float | None, cancelled: Callable[[], bool]
+    ) -> None:
+        try:
+            while (holder := self._owners.get(table)) is not None and holder is not owner:
+                if self._closes_cycle(owner, holder):
+                    raise make_error("40P01", "deadlock detected", hint="retry the transaction")
+                if cancelled():
+                    raise make_error("57014", "canceling statement due to user request")
+                if deadline is not None and time.monotonic() >= deadline:
+                    raise make_error("55P03", "could not obtain the write lock of a table in time")
+                owner.waits_for = table
+                # Woken by every release; the bound lets cancellation and the deadline be seen.
+                self._released.wait(0.05)
+        finally:
+            owner.waits_for = None
+        self._owners[table] = owner
+        owner.held.add(table)
+
+    def _closes_cycle(self, owner: Owner, holder: Owner) -> bool:
+        seen: Owner | None = holder
+        while seen is not None and seen.waits_for is not None:
+            seen = self._owners.get(seen.waits_for)
+            if seen is owner:
+                return True
+        return False
+
+    def release(self, owner: Owner) -> None:
+        """Gives back every lock of ``owner``."""
+        if not owner.held:
+            return
+        with self._mutex:
+            for table in owner.held:
+                del self._owners[table]
+            owner.held.clear()
+            self._released.notify_all()

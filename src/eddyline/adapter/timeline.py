@@ -1,0 +1,53 @@
+"""The database's timeline: write times, and the newest visible commit.
+
+Invariants:
+I1  write times strictly increase, whatever the clock does;
+I2  a write time is later than every time that was ever reported as sealed or read;
+I3  ``newest`` rises only after the commit is visible to storage readers.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+
+from eddyline.errors import make_error
+from eddyline.repr.time import MAX_TIME, Time
+
+__all__ = ["Timeline", "wall_clock"]
+
+
+def wall_clock() -> int:
+    """µs since the epoch."""
+    return time.time_ns() // 1000
+
+
+class Timeline:
+    def __init__(self, clock: Callable[[], int] = wall_clock) -> None:
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._last_write = 0  # newest time handed out; guarded by _lock
+        self._newest = Time(0)  # newest visible commit; guarded by _lock
+
+    def now(self) -> Time:
+        """The clock, never behind the newest commit."""
+        with self._lock:
+            return Time(max(self._clock(), self._newest))
+
+    def allocate(self) -> Time:
+        """A fresh write time.  The caller commits at it before anyone else allocates (the commit lock)."""
+        with self._lock:
+            self._last_write = max(self._clock(), self._last_write + 1)
+            if self._last_write >= MAX_TIME:
+                raise make_error("22008", "the clock is past the last representable time")
+            return Time(self._last_write)
+
+    def committed(self, at: Time) -> None:
+        """The commit at ``at`` is visible."""
+        with self._lock:
+            self._newest = Time(max(self._newest, at))
+
+    @property
+    def newest(self) -> Time:
+        return self._newest
