@@ -1,0 +1,62 @@
+"""What executing a statement yields."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from eddyline.repr.batch import Batch
+from eddyline.repr.time import Frontier, Time
+from eddyline.repr.types import SqlType
+
+__all__ = ["Change", "Outcome", "ResultSet", "SubscriptionFeed"]
+
+
+@dataclass(frozen=True, slots=True)
+class ResultSet:
+    """Rows in engine layouts, in result order.  ``time``: the time at which the answer is exact."""
+
+    names: tuple[str, ...]
+    types: tuple[SqlType, ...]
+    columns: tuple[pa.Array, ...]
+    rows: int
+    time: Time | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """The consolidated changes of a subscription up to, not including, ``upper``; ``updates`` may be empty."""
+
+    time: Time
+    upper: Frontier
+    updates: Batch
+
+
+@dataclass(frozen=True, slots=True)
+class SubscriptionFeed:
+    """A running subscription.  ``receive(timeout)`` gives the next change, None at the end; ``close`` ends it."""
+
+    names: tuple[str, ...]
+    types: tuple[SqlType, ...]
+    snapshot: bool
+    progress: bool
+    receive: Callable[[float | None], Change | None]
+    close: Callable[[], None]
+
+    def __iter__(self) -> Iterator[Change]:
+        while (change := self.receive(None)) is not None:
+            yield change
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """``tag`` is PostgreSQL's command tag ("INSERT 0 3"); ``affected`` rows, -1 where that means nothing."""
+
+    tag: str
+    result: ResultSet | None = None
+    affected: int = -1
+    notices: tuple[str, ...] = ()
+    time: Time | None = None
+    feed: SubscriptionFeed | None = field(default=None)

@@ -1,0 +1,256 @@
+"""Cursors: PEP 249 with Arrow, pandas and Polars beside it."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from eddyline.adapter.outcome import Outcome, ResultSet
+from eddyline.adapter.session import Session
+from eddyline.errors import InterfaceError
+from eddyline.expr.text_io import to_python
+from eddyline.frontends.export import export_table
+from eddyline.repr.types import Kind, SqlType
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
+
+__all__ = ["BINARY", "DATETIME", "NUMBER", "ROWID", "STRING", "Cursor", "TypeObject"]
+
+_SLICE_ROWS = 2000  # rows turned into Python objects at a time, so that the GIL is never held for long
+_SHOWN_ROWS = 20
+
+Row = tuple[Any, ...]
+
+
+class TypeObject:
+    """A PEP 249 type object: equals the type codes (PostgreSQL type names) of its family."""
+
+    def __init__(self, *kinds: Kind) -> None:
+        self._names = frozenset(k.value for k in kinds)
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, TypeObject):
+            return self._names == other._names
+        return other in self._names
+
+    def __hash__(self) -> int:
+        return hash(self._names)
+
+
+STRING = TypeObject(Kind.TEXT, Kind.VARCHAR, Kind.BPCHAR, Kind.UUID)
+BINARY = TypeObject(Kind.BYTEA)
+NUMBER = TypeObject(Kind.SMALLINT, Kind.INTEGER, Kind.BIGINT, Kind.NUMERIC, Kind.REAL, Kind.DOUBLE, Kind.BOOLEAN)
+DATETIME = TypeObject(Kind.DATE, Kind.TIME, Kind.TIMESTAMP, Kind.TIMESTAMPTZ, Kind.INTERVAL)
+ROWID = TypeObject()
+
+
+class Cursor:
+    """The statements of one session, and the rows of the last one.
+
+    ``arraysize``: rows per ``fetchmany``.  ``time``: where the last answer or write stands on the timeline (µs).
+    """
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._outcome: Outcome | None = None
+        self._row = 0  # next row to fetch
+        self._slice: list[Row] = []  # rows [_slice_start, _slice_start + len) as Python objects
+        self._slice_start = 0
+        self._closed = False
+        self.arraysize = 1
+
+    # -- executing
+
+    def execute(self, statement: str, parameters: Sequence[Any] | None = None) -> Cursor:
+        """Runs one statement; returns this cursor.  ``parameters`` are for ``$1`` … or, where there is none, ``?``."""
+        self._check_open()
+        self._begin(self._session.execute(statement, parameters))
+        return self
+
+    def executemany(self, statement: str, seq_of_parameters: Sequence[Sequence[Any]]) -> Cursor:
+        """Runs one statement once per parameter row, all of them in one transaction."""
+        self._check_open()
+        self._begin(self._session.executemany(statement, seq_of_parameters))
+        return self
+
+    def _begin(self, outcome: Outcome | None) -> None:
+        self._outcome = outcome
+        self._row = 0
+        self._slice = []
+        self._slice_start = 0
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise InterfaceError("the cursor is closed")
+
+    def close(self) -> None:
+        self._closed = True
+        self._begin(None)
+
+    def __enter__(self) -> Cursor:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # -- what PEP 249 asks for
+
+    @property
+    def description(self) -> list[tuple[str, str, None, int | None, int | None, int | None, None]] | None:
+        """One 7-tuple per result column: name, type name, …; None where the statement gives no rows."""
+        if self._outcome is None or self._outcome.result is None:
+            return None
+        result = self._outcome.result
+        return [
+            (name, t.kind.value, None, t.length, t.precision, t.scale, None)
+            for name, t in zip(result.names, result.types, strict=True)
+        ]
+
+    @property
+    def rowcount(self) -> int:
+        if self._outcome is None:
+            return -1
+        if self._outcome.result is not None:
+            return self._outcome.result.rows
+        return self._outcome.affected
+
+    @property
+    def time(self) -> int | None:
+        """The time at which the answer is exact, or at which the write was committed; µs since the epoch."""
+        if self._outcome is None:
+            return None
+        if self._outcome.result is not None and self._outcome.result.time is not None:
+            return self._outcome.result.time
+        return self._outcome.time
+
+    @property
+    def statusmessage(self) -> str | None:
+        """PostgreSQL's command tag of the last statement."""
+        return self._outcome.tag if self._outcome is not None else None
+
+    @property
+    def notices(self) -> tuple[str, ...]:
+        return self._outcome.notices if self._outcome is not None else ()
+
+    def setinputsizes(self, sizes: object) -> None:
+        """Accepted and not needed (PEP 249)."""
+
+    def setoutputsize(self, size: int, column: int | None = None) -> None:
+        """Accepted and not needed (PEP 249)."""
+
+    def _result(self) -> ResultSet:
+        self._check_open()
+        if self._outcome is None or self._outcome.result is None:
+            raise InterfaceError("the last statement gave no rows to fetch")
+        return self._outcome.result
+
+    def _next_row(self, result: ResultSet) -> Row | None:
+        if self._row >= result.rows:
+            return None
+        if self._row >= self._slice_start + len(self._slice):
+            self._slice_start = self._row
+            self._slice = _python_rows(result, self._row, min(self._row + _SLICE_ROWS, result.rows))
+        row = self._slice[self._row - self._slice_start]
+        self._row += 1
+        return row
+
+    def fetchone(self) -> Row | None:
+        return self._next_row(self._result())
+
+    def fetchmany(self, size: int | None = None) -> list[Row]:
+        result = self._result()
+        rows: list[Row] = []
+        for _ in range(self.arraysize if size is None else size):
+            row = self._next_row(result)
+            if row is None:
+                break
+            rows.append(row)
+        return rows
+
+    def fetchall(self) -> list[Row]:
+        result = self._result()
+        rows: list[Row] = []
+        while self._row < result.rows:
+            stop = min(self._row + _SLICE_ROWS, result.rows)
+            rows.extend(_python_rows(result, self._row, stop))
+            self._row = stop
+        return rows
+
+    def __iter__(self) -> Iterator[Row]:
+        result = self._result()
+        while (row := self._next_row(result)) is not None:
+            yield row
+
+    # -- whole results
+
+    def arrow(self) -> pa.Table:
+        """All rows as an Arrow table (types: the table in ``docs/model.md``)."""
+        result = self._result()
+        return export_table(result.names, result.types, result.columns)
+
+    def df(self) -> pd.DataFrame:
+        """All rows as a pandas frame; columns that hold NULLs use pandas' nullable types where they are numbers."""
+        pandas = _import("pandas")
+        table = self.arrow()
+        nullable = {
+            pa.int16(): pandas.Int16Dtype(),
+            pa.int32(): pandas.Int32Dtype(),
+            pa.int64(): pandas.Int64Dtype(),
+            pa.bool_(): pandas.BooleanDtype(),
+        }
+        holding_nulls = {f.type for f, c in zip(table.schema, table.columns, strict=True) if c.null_count}
+        return table.to_pandas(types_mapper=lambda t: nullable.get(t) if t in holding_nulls else None)
+
+    def pl(self) -> pl.DataFrame:
+        """All rows as a Polars frame; intervals as text, since Polars has no calendar interval."""
+        polars = _import("polars")
+        result = self._result()
+        table = self.arrow()
+        for i, t in enumerate(result.types):
+            if t.kind is Kind.INTERVAL:
+                texts = [None if v is None else str(v) for v in to_python(result.columns[i], t)]
+                table = table.set_column(i, table.schema.field(i).name, pa.array(texts, pa.large_string()))
+        return polars.from_arrow(table)
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return self.arrow().__arrow_c_stream__(requested_schema)
+
+    def _repr_html_(self) -> str | None:
+        """The first rows as an HTML table, for notebooks."""
+        if self._closed or self._outcome is None or self._outcome.result is None:
+            return None
+        result = self._outcome.result
+        head = "".join(f"<th>{html.escape(n)}</th>" for n in result.names)
+        rows = _python_rows(result, 0, min(_SHOWN_ROWS, result.rows))
+        body = "".join(
+            "<tr>" + "".join(f"<td>{'NULL' if v is None else html.escape(str(v))}</td>" for v in row) + "</tr>"
+            for row in rows
+        )
+        more = f"<p>{result.rows} rows, {_SHOWN_ROWS} shown</p>" if result.rows > _SHOWN_ROWS else ""
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{more}"
+
+
+def _python_rows(result: ResultSet, start: int, stop: int) -> list[Row]:
+    if not result.types:
+        return [()] * (stop - start)
+    columns = [_python_values(c.slice(start, stop - start), t) for c, t in zip(result.columns, result.types, strict=True)]
+    return list(zip(*columns, strict=True))
+
+
+def _python_values(column: pa.Array, sql_type: SqlType) -> list[Any]:
+    values = to_python(column, sql_type)
+    if sql_type.kind is Kind.BPCHAR and sql_type.length is not None:
+        return [None if v is None else v.ljust(sql_type.length) for v in values]
+    return values
+
+
+def _import(name: str) -> Any:
+    try:
+        return __import__(name)
+    except ImportError as problem:
+        raise ImportError(f"{name} is not installed; pip install 'eddyline[{name}]'") from problem
