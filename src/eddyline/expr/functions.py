@@ -1,0 +1,39 @@
+"""The complete function registry: the binder resolves names here, the evaluator finds implementations here.
+
+Function modules register with ``eddyline.expr.registry`` (``declare``, ``implements``) and are listed in
+the import below; nobody else imports ``registry`` for look-ups, because it is empty until they are loaded.
+
+Implementation ids that no SQL name resolves to, for the binder and the planner (``Call.func``):
+``eq ne lt le gt ge`` (two arguments of one kind), ``is_distinct_from``, ``is_not_distinct_from``, ``is_null``,
+``is_not_null``, ``not``, ``is_true``, ``is_not_true``, ``is_false``, ``is_not_false``, ``is_unknown``,
+``is_not_unknown``.
+"""
+
+from __future__ import annotations
+
+from eddyline.expr import aggregates, operators
+from eddyline.expr.operators import same_type
+from eddyline.expr.registry import (
+    AggregateOverload,
+    Implementation,
+    Overload,
+    aggregate_overloads,
+    implementation,
+    overloads,
+    registered_names,
+)
+
+__all__ = [
+    "FUNCTION_MODULES",
+    "AggregateOverload",
+    "Implementation",
+    "Overload",
+    "aggregate_overloads",
+    "implementation",
+    "overloads",
+    "registered_names",
+    "same_type",
+]
+
+#: loaded for what they register
+FUNCTION_MODULES = (aggregates, operators)
