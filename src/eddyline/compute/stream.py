@@ -75,12 +75,16 @@ class Output:
 
 
 class Sealed:
-    """One sealed interval of an arrangement: its rows as a run (None: no rows), its errors, its bounds."""
+    """One sealed interval of an arrangement: its rows as runs (none: no rows), its errors, its bounds.
 
-    __slots__ = ("errors", "lower", "run", "upper")
+    A consumer moves times below the dataflow's as_of up to it (an imported snapshot keeps older ones) and ignores
+    times at or past ``upper``.  The first interval's ``upper`` is past as_of, so that it holds the whole snapshot.
+    """
 
-    def __init__(self, run: Run | None, errors: Batch | None, lower: Frontier, upper: Frontier) -> None:
-        self.run = run
+    __slots__ = ("errors", "lower", "runs", "upper")
+
+    def __init__(self, runs: tuple[Run, ...], errors: Batch | None, lower: Frontier, upper: Frontier) -> None:
+        self.runs = runs
         self.errors = errors
         self.lower = lower
         self.upper = upper
@@ -127,7 +131,7 @@ class ArrangedOutput:
         return stream
 
     def seal(self, sealed: Sealed) -> None:
-        """Hands an interval on; its run must be in the trace already."""
+        """Hands an interval on; its runs must be in the trace already."""
         self.frontier = sealed.upper
         for stream in self.consumers:
             stream.sealed.append(sealed)
