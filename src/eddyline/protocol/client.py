@@ -1,0 +1,62 @@
+"""The controller's end of a replica: commands out, responses in, each in order."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import Protocol
+
+from eddyline.protocol.messages import Command, Response
+
+__all__ = ["Client", "ResponseQueue"]
+
+
+class Client(Protocol):
+    """A replica, wherever it runs.  ``send`` never blocks on the replica's work."""
+
+    def send(self, command: Command) -> None: ...
+
+    def receive(self, timeout: float | None) -> Response | None:
+        """The next response; None after ``timeout`` seconds (None: waits for ever) or once the replica is closed."""
+        ...
+
+    def close(self) -> None: ...
+
+
+class ResponseQueue:
+    """Responses of a replica in the same process.  Any thread puts; any thread receives.
+
+    With a ``listener`` responses go to it on the thread that made them, and nothing is queued: the listener must
+    return fast and must not wait for the replica.
+    """
+
+    def __init__(self, listener: Callable[[Response], None] | None = None) -> None:
+        self._listener = listener
+        self._changed = threading.Condition()
+        self._responses: deque[Response] = deque()  # guarded by _changed
+        self._closed = False  # guarded by _changed
+
+    def put(self, response: Response) -> None:
+        if self._listener is not None:
+            self._listener(response)
+            return
+        with self._changed:
+            self._responses.append(response)
+            self._changed.notify()
+
+    def receive(self, timeout: float | None) -> Response | None:
+        deadline = None if timeout is None else time.monotonic() + timeout
+        with self._changed:
+            while not self._responses:
+                remaining = None if deadline is None else deadline - time.monotonic()
+                if self._closed or (remaining is not None and remaining <= 0):
+                    return None
+                self._changed.wait(remaining)
+            return self._responses.popleft()
+
+    def close(self) -> None:
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()

@@ -1,0 +1,90 @@
+"""Messages as bytes: MessagePack for the structs, an Arrow IPC stream for rows."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+
+from eddyline.errors import make_error
+from eddyline.protocol.messages import Command, Response
+from eddyline.repr.batch import Batch
+from eddyline.repr.types import SqlType, arrow_type
+
+__all__ = ["decode_command", "decode_response", "encode", "row_batch_bytes", "row_batch_from_bytes"]
+
+_ROWS = 1  # extension code of a RowBatch's payload
+_TYPES_KEY = b"eddyline.types"
+
+_T = TypeVar("_T")
+
+
+def row_batch_bytes(batch: Batch) -> bytes:
+    """``batch`` as an Arrow IPC stream: its columns ``c0``…, then ``time`` and ``diff``; types in the metadata."""
+    names = [f"c{i}" for i in range(len(batch.types))]
+    fields = [pa.field(n, arrow_type(t)) for n, t in zip(names, batch.types, strict=True)]
+    fields += [pa.field("time", pa.int64()), pa.field("diff", pa.int64())]
+    schema = pa.schema(fields, metadata={_TYPES_KEY: msgspec.msgpack.encode(batch.types)})
+    arrays = [*batch.columns, pa.array(batch.times), pa.array(batch.diffs)]
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, schema) as writer:
+        writer.write_batch(pa.record_batch(arrays, schema=schema))
+    return bytes(sink.getvalue())
+
+
+def row_batch_from_bytes(data: bytes) -> Batch:
+    """The batch that ``row_batch_bytes`` wrote.  08P01 if the bytes are something else."""
+    try:
+        with pa.ipc.open_stream(data) as reader:
+            types = msgspec.msgpack.decode((reader.schema.metadata or {})[_TYPES_KEY], type=tuple[SqlType, ...])
+            record = reader.read_next_batch()
+        if [f.type for f in record.schema] != [*map(arrow_type, types), pa.int64(), pa.int64()]:
+            raise make_error("08P01", "malformed rows in a message")
+        *columns, times, diffs = record.columns
+        return Batch(types, tuple(columns), _int64(times), _int64(diffs))
+    except (pa.ArrowException, KeyError, StopIteration, msgspec.MsgspecError, ValueError) as error:
+        raise make_error("08P01", "malformed rows in a message") from error
+
+
+def _int64(array: pa.Array) -> Any:
+    return np.asarray(array.to_numpy(zero_copy_only=True))
+
+
+def _enc_hook(value: object) -> object:
+    if isinstance(value, Batch):
+        return msgspec.msgpack.Ext(_ROWS, row_batch_bytes(value))
+    raise NotImplementedError(f"no encoding for {type(value).__name__}")
+
+
+def _ext_hook(code: int, data: memoryview) -> object:
+    if code != _ROWS:
+        raise ValueError(f"unknown extension {code}")
+    return row_batch_from_bytes(bytes(data))
+
+
+_encoder = msgspec.msgpack.Encoder(enc_hook=_enc_hook)
+_commands: msgspec.msgpack.Decoder[Any] = msgspec.msgpack.Decoder(Command, ext_hook=_ext_hook)
+_responses: msgspec.msgpack.Decoder[Any] = msgspec.msgpack.Decoder(Response, ext_hook=_ext_hook)
+
+
+def encode(message: Command | Response) -> bytes:
+    return _encoder.encode(message)
+
+
+def decode_command(data: bytes) -> Command:
+    """08P01 if ``data`` is no command."""
+    return _decode(_commands, data)
+
+
+def decode_response(data: bytes) -> Response:
+    """08P01 if ``data`` is no response."""
+    return _decode(_responses, data)
+
+
+def _decode(decoder: msgspec.msgpack.Decoder[_T], data: bytes) -> _T:
+    try:
+        return decoder.decode(data)
+    except (msgspec.MsgspecError, ValueError) as error:
+        raise make_error("08P01", "malformed message") from error

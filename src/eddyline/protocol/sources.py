@@ -1,0 +1,77 @@
+"""What a runtime asks of storage: readers of collections, and a place to write materialized views.
+
+``compute`` and ``storage`` are of one layer and know each other only by these interfaces.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from eddyline.repr.batch import Batch
+from eddyline.repr.time import Frontier, Time
+
+__all__ = ["Polled", "SourceReader", "Storage"]
+
+
+@dataclass(frozen=True, slots=True)
+class Polled:
+    """What a reader got: updates, and the frontier below which it has now delivered everything."""
+
+    frontier: Frontier
+    rows: list[Batch] = field(default_factory=list)
+    errors: list[Batch] = field(default_factory=list)
+
+    def row_count(self) -> int:
+        return sum(map(len, self.rows)) + sum(map(len, self.errors))
+
+
+class SourceReader(Protocol):
+    """One worker's share of a collection: its history so far, then every later commit, by reference.
+
+    The shares of all workers are disjoint and together complete; frontiers never regress.  Times below ``as_of``
+    are as storage holds them: whoever reads moves them up.  One thread reads.
+    """
+
+    def poll(self, max_rows: int) -> Polled:
+        """The next updates, at most about ``max_rows``.  O(updates returned)."""
+        ...
+
+    def pending(self) -> bool:
+        """Whether a poll would return an update or a later frontier."""
+        ...
+
+    def set_steady(self) -> None:
+        """From here on what this reader has not read counts as backlog that slows writers down."""
+        ...
+
+    def close(self) -> None: ...
+
+
+class Storage(Protocol):
+    """The storage of a database, as a runtime sees it.  Thread-safe."""
+
+    def open_source(self, id: str, as_of: Time, readers: int) -> Sequence[SourceReader]:
+        """``readers`` shares of collection ``id``; XX000 unless its since is at most ``as_of``."""
+        ...
+
+    def write_view(
+        self, id: str, rows: Batch, errors: Batch, lower: Frontier, upper: Frontier
+    ) -> None:
+        """The changes of materialized view ``id`` at times ``lower <= t < upper``.
+
+        ``lower`` may be below the view's upper (the view is being computed anew): changes that storage has are
+        skipped.  It is an error if it is above.
+        """
+        ...
+
+    def upper(self, id: str) -> Frontier: ...
+
+    def watch(self, callback: Callable[[frozenset[str]], None]) -> Callable[[], None]:
+        """Calls ``callback(ids)`` after each commit, on the writer's thread; returns what ends the watching."""
+        ...
+
+    def work(self, fuel_rows: int) -> bool:
+        """Merges runs in idle time; True if more is left."""
+        ...
