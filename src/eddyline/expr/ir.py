@@ -26,8 +26,11 @@ __all__ = [
     "Coalesce",
     "Column",
     "Expr",
+    "FilterStep",
     "Literal",
     "LiteralValue",
+    "MapStep",
+    "Mfp",
     "Or",
     "Parameter",
     "Raise",
@@ -37,6 +40,7 @@ __all__ = [
     "map_columns",
     "rewrite",
     "walk",
+    "with_children",
 ]
 
 LiteralValue: TypeAlias = bool | int | float | str | None
@@ -138,6 +142,26 @@ class AggregateCall(msgspec.Struct, frozen=True):
     order_by: tuple[tuple[Expr, bool, bool], ...] = ()
 
 
+class Mfp(msgspec.Struct, frozen=True):
+    """Map, filter, project, fused.
+
+    ``steps`` in order: an expression *appends* a column (a later step may read it), a predicate drops the rows for
+    which it is not true before later steps run.  ``projection`` picks the output among input and appended columns.
+    """
+
+    steps: tuple[MapStep | FilterStep, ...]
+    projection: tuple[int, ...]
+    types: tuple[SqlType, ...]  # of the output
+
+
+class MapStep(msgspec.Struct, frozen=True, tag_field="op", tag="map"):
+    expr: Expr
+
+
+class FilterStep(msgspec.Struct, frozen=True, tag_field="op", tag="filter"):
+    predicate: Expr
+
+
 def children(expr: Expr) -> tuple[Expr, ...]:
     """The direct subexpressions, in evaluation order."""
     match expr:
@@ -166,23 +190,33 @@ def columns_of(expr: Expr) -> frozenset[int]:
 
 
 def rewrite(expr: Expr, replace: Callable[[Expr], Expr]) -> Expr:
-    """``expr`` rebuilt bottom-up, each node passed through ``replace``."""
+    """``expr`` rebuilt bottom-up, each node passed through ``replace``; iterative, so depth is no concern."""
+    # In reversed preorder every node comes after its children, and its leftmost child lies on top of the stack.
+    done: list[Expr] = []
+    for node in reversed(list(walk(expr))):
+        count = len(children(node))
+        parts = tuple(done.pop() for _ in range(count))
+        done.append(replace(with_children(node, parts) if count else node))
+    return done[0]
+
+
+def with_children(expr: Expr, parts: tuple[Expr, ...]) -> Expr:
+    """``expr`` over other subexpressions, in the order of ``children``."""
     match expr:
         case Column() | Literal() | Parameter() | Raise():
-            return replace(expr)
+            return expr
         case Cast():
-            return replace(Cast(rewrite(expr.input, replace), expr.type, expr.explicit))
+            return Cast(parts[0], expr.type, expr.explicit)
         case Case():
-            whens = tuple((rewrite(c, replace), rewrite(r, replace)) for c, r in expr.whens)
-            return replace(Case(whens, rewrite(expr.otherwise, replace), expr.type))
+            return Case(tuple(zip(parts[:-1:2], parts[1:-1:2], strict=True)), parts[-1], expr.type)
         case Call():
-            return replace(Call(expr.func, tuple(rewrite(a, replace) for a in expr.args), expr.type))
+            return Call(expr.func, parts, expr.type)
         case And():
-            return replace(And(tuple(rewrite(a, replace) for a in expr.args)))
+            return And(parts)
         case Or():
-            return replace(Or(tuple(rewrite(a, replace) for a in expr.args)))
+            return Or(parts)
         case Coalesce():
-            return replace(Coalesce(tuple(rewrite(a, replace) for a in expr.args), expr.type))
+            return Coalesce(parts, expr.type)
 
 
 def map_columns(expr: Expr, column: Callable[[int], int]) -> Expr:

@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 import msgspec
 
-from eddyline.expr.ir import AggregateCall, Expr, LiteralValue, SortKey
+from eddyline.expr.ir import AggregateCall, Expr, FilterStep, LiteralValue, MapStep, Mfp, SortKey
 from eddyline.repr.types import SqlType
 
 __all__ = [
@@ -25,11 +25,13 @@ __all__ = [
     "ExportIndex",
     "ExportMaterializedView",
     "ExportSubscribe",
+    "FilterStep",
     "FlatMap",
     "ImportIndex",
     "ImportSource",
     "Join",
     "MapFilterProject",
+    "MapStep",
     "Mfp",
     "Negate",
     "Operator",
@@ -39,26 +41,6 @@ __all__ = [
     "TopK",
     "Union",
 ]
-
-
-class Mfp(msgspec.Struct, frozen=True):
-    """Map, filter, project, fused.
-
-    ``steps`` in order: an expression *appends* a column (a later step may read it), a predicate drops the rows for
-    which it is not true before later steps run.  ``projection`` picks the output among input and appended columns.
-    """
-
-    steps: tuple[MapStep | FilterStep, ...]
-    projection: tuple[int, ...]
-    types: tuple[SqlType, ...]  # of the output
-
-
-class MapStep(msgspec.Struct, frozen=True, tag_field="op", tag="map"):
-    expr: Expr
-
-
-class FilterStep(msgspec.Struct, frozen=True, tag_field="op", tag="filter"):
-    predicate: Expr
 
 
 class ImportSource(msgspec.Struct, frozen=True, tag_field="op", tag="import_source"):
