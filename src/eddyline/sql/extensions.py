@@ -1,0 +1,418 @@
+"""Statements that PostgreSQL's grammar doesn't have, cut out of the token stream.
+
+    SUBSCRIBE [TO] name | (query) [AS OF expr] [UP TO expr] [WITH (SNAPSHOT [= bool], PROGRESS [= bool])]
+    query AS OF expr                         at the end, or before ORDER BY, LIMIT, OFFSET, FETCH or FOR
+    CREATE DEFAULT INDEX [name] [IN CLUSTER c] ON relation
+    CREATE [UNIQUE] INDEX | [OR REPLACE] VIEW | MATERIALIZED VIEW … IN CLUSTER c …
+    EXPLAIN [options] VIEW | MATERIALIZED VIEW | INDEX name, and EXPLAIN of the statements above
+    SHOW TABLES | VIEWS | MATERIALIZED VIEWS | INDEXES | OBJECTS | SCHEMAS | COLUMNS [FROM | IN | ON name]
+
+The parts that PostgreSQL knows are parsed by PostgreSQL from a copy in which everything else is blanked, byte for
+byte, so that all locations stay byte offsets into the statement as written.  Extensions are looked for only in what
+PostgreSQL refuses: a column or an alias that happens to be called ``subscribe`` or ``of`` keeps its meaning.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Final, TypeAlias
+
+from google.protobuf.message import Message
+from postgast import pg_query_pb2
+
+from eddyline.errors import make_error
+from eddyline.sql.grammar import GrammarError, parse_nodes, scan_tokens
+
+__all__ = [
+    "DEFAULT_CLUSTER",
+    "AsOfSyntax",
+    "DefaultIndexSyntax",
+    "ExplainObjectSyntax",
+    "ExplainSyntax",
+    "Extension",
+    "ShowObjectsSyntax",
+    "SubscribeSyntax",
+    "recognise",
+]
+
+#: The one cluster there is.
+DEFAULT_CLUSTER: Final = "default"
+
+
+@dataclass(frozen=True, slots=True)
+class SubscribeSyntax:
+    """``query`` is a SelectStmt (``TABLE name`` for a name); ``as_of`` and ``up_to`` are expression nodes."""
+
+    query: Message
+    as_of: Message | None = None
+    up_to: Message | None = None
+    snapshot: bool = True
+    progress: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class AsOfSyntax:
+    query: Message
+    as_of: Message
+
+
+@dataclass(frozen=True, slots=True)
+class DefaultIndexSyntax:
+    relation: Message
+    name: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ExplainObjectSyntax:
+    """``kind``: view, materialized view or index; ``options`` as in ``ExplainSyntax``."""
+
+    kind: str
+    relation: Message
+    options: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ExplainSyntax:
+    """EXPLAIN of another extension; ``options`` are the lower-case words before it (verbose, analyze)."""
+
+    statement: SubscribeSyntax | AsOfSyntax
+    options: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ShowObjectsSyntax:
+    """``kind``: tables, views, materialized views, indexes, objects, schemas, columns.  ``relation``: the RangeVar
+    after FROM (a schema's name stands in its ``relname``)."""
+
+    kind: str
+    relation: Message | None = None
+
+
+Extension: TypeAlias = (
+    SubscribeSyntax | AsOfSyntax | DefaultIndexSyntax | ExplainObjectSyntax | ExplainSyntax | ShowObjectsSyntax
+)
+
+_COMMENTS: Final = (pg_query_pb2.SQL_COMMENT, pg_query_pb2.C_COMMENT)
+_NO_KEYWORD: Final = pg_query_pb2.NO_KEYWORD
+_QUOTE: Final = ord('"')
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """One token: bytes ``start:end``; ``depth`` counts the brackets around it.
+
+    ``text`` is upper case for words that are not quoted, so that it can be compared with keywords.
+    """
+
+    text: str
+    start: int
+    end: int
+    depth: int
+
+
+class Words:
+    """A statement's tokens without comments and without its closing semicolon."""
+
+    def __init__(self, source: str) -> None:
+        self.data = source.encode()
+        self.items: list[Word] = []
+        depth = 0
+        for token in scan_tokens(source):
+            if token.token in _COMMENTS:
+                continue
+            raw = self.data[token.start : token.end]
+            text = raw.decode()
+            depth -= text in (")", "]")
+            quoted = (token.keyword_kind == _NO_KEYWORD and token.token != pg_query_pb2.IDENT) or raw[0] == _QUOTE
+            self.items.append(Word(text if quoted else text.upper(), token.start, token.end, max(depth, 0)))
+            depth += text in ("(", "[")
+        if self.items and self.items[-1].text == ";":
+            self.items.pop()
+
+    def text(self, at: int) -> str:
+        return self.items[at].text if 0 <= at < len(self.items) else ""
+
+    def match(self, at: int, *words: str) -> bool:
+        """Whether the tokens from ``at`` on are ``words``."""
+        return all(self.text(at + i) == word for i, word in enumerate(words))
+
+    def start(self, at: int) -> int:
+        """Where token ``at`` starts; the end of the text for one past the last."""
+        return self.items[at].start if at < len(self.items) else len(self.data)
+
+    def end_before(self, at: int) -> int:
+        return self.items[at - 1].end
+
+    def find(self, *words: str, first: int = 0) -> int:
+        """The first position of ``words`` outside brackets from ``first`` on, or -1."""
+        for at in range(first, len(self.items)):
+            if self.items[at].depth == 0 and self.match(at, *words):
+                return at
+        return -1
+
+    def closing(self, at: int) -> int:
+        """The position of the bracket that closes the one at ``at``; a syntax error without one."""
+        depth = self.items[at].depth
+        for position in range(at + 1, len(self.items)):
+            if self.items[position].depth == depth and self.items[position].text == ")":
+                return position
+        raise self.syntax_error(len(self.items))
+
+    def syntax_error(self, at: int) -> GrammarError:
+        """PostgreSQL's message about token ``at``."""
+        if at >= len(self.items):
+            return GrammarError("syntax error at end of input", "42601", len(self.data.decode()) + 1)
+        word = self.items[at]
+        shown = self.data[word.start : word.end].decode()
+        position = len(self.data[: word.start].decode()) + 1
+        return GrammarError(f'syntax error at or near "{shown}"', "42601", position)
+
+    def char_position(self, at: int) -> int:
+        return len(self.data[: self.start(at)].decode()) + 1
+
+    def identifier(self, at: int) -> str:
+        """The name that token ``at`` spells: folded unless quoted."""
+        if at >= len(self.items):
+            raise self.syntax_error(at)
+        word = self.items[at]
+        raw = self.data[word.start : word.end].decode()
+        if raw.startswith('"'):
+            return raw[1:-1].replace('""', '"')
+        if not (raw[0].isalpha() or raw[0] == "_"):
+            raise self.syntax_error(at)
+        return raw.lower()
+
+
+def recognise(source: str) -> Extension | Message | None:
+    """The extension statement that ``source`` is, or None.
+
+    A plain Node comes back where an extension was a mere addition (IN CLUSTER).  Raises ``GrammarError`` for a
+    statement that is an extension by its first words but malformed, 42704 for an unknown cluster.
+    """
+    words = Words(source)
+    head = words.text(0)
+    if head == "SUBSCRIBE":
+        return _subscribe(words)
+    if head == "CREATE":
+        return _create(words)
+    if head == "EXPLAIN":
+        return _explain(source, words)
+    if head == "SHOW":
+        return _show(words)
+    return _as_of(words)
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# pieces
+
+
+def blank(data: bytes, start: int, end: int) -> bytes:
+    """``data`` with bytes ``start:end`` as spaces."""
+    return data[:start] + b" " * (end - start) + data[end:]
+
+
+def parse_single(data: bytes) -> Message:
+    """The one statement node in ``data``."""
+    nodes = parse_nodes(data.decode())
+    if len(nodes) != 1:
+        raise GrammarError("syntax error at end of input", "42601", len(data.decode()) + 1)
+    return nodes[0][2]
+
+
+def _select(data: bytes) -> Message:
+    node = parse_single(data)
+    if node.WhichOneof("node") != "select_stmt":
+        raise GrammarError("only a query can stand here", "42601", 1)
+    return node.select_stmt
+
+
+def _expression(words: Words, first: int, last: int) -> Message:
+    """The expression of tokens ``first:last``, parsed as ``SELECT(…)`` in place."""
+    if first >= last:
+        raise words.syntax_error(first)
+    start, end = words.start(first), words.end_before(last)
+    opening = b"SELECT("
+    padded = opening + b" " * (start - len(opening)) + words.data[start:end] + b")"
+    node = parse_single(padded)
+    target: Message = node.select_stmt.target_list[0].res_target.val
+    return target
+
+
+def _relation(words: Words, first: int, last: int) -> Any:
+    """The SelectStmt ``TABLE name`` for the possibly qualified name in tokens ``first:last``."""
+    if first >= last:
+        raise words.syntax_error(first)
+    start, end = words.start(first), words.end_before(last)
+    return _select(b"TABLE" + b" " * (start - len(b"TABLE")) + words.data[start:end])
+
+
+def _range_var(words: Words, first: int, last: int) -> Message:
+    node: Message = _relation(words, first, last).from_clause[0].range_var
+    return node
+
+
+def _name_end(words: Words, at: int) -> int:
+    """One past the qualified name that starts at ``at``."""
+    end = at + 1
+    while words.text(end) == ".":
+        end += 2
+    return end
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# statements
+
+
+def _subscribe(words: Words) -> SubscribeSyntax:
+    at = 2 if words.text(1) == "TO" else 1
+    if words.text(at) == "(":
+        end = words.closing(at) + 1
+        data = words.data[: words.end_before(end)]
+        query: Message = _select(blank(data, 0, words.start(at)))
+    else:
+        end = min(_name_end(words, at), len(words.items))
+        query = _relation(words, at, end)
+    options_at = _first_of(words, end, ("WITH", "("))
+    up_to_at = _first_of(words, end, ("UP", "TO"), before=options_at)
+    as_of_at = _first_of(words, end, ("AS", "OF"), before=up_to_at)
+    if as_of_at != end:
+        raise words.syntax_error(end)
+    as_of = _expression(words, as_of_at + 2, up_to_at) if as_of_at < up_to_at else None
+    up_to = _expression(words, up_to_at + 2, options_at) if up_to_at < options_at else None
+    return _subscribe_options(words, options_at, SubscribeSyntax(query, as_of, up_to))
+
+
+def _first_of(words: Words, first: int, pair: tuple[str, str], before: int | None = None) -> int:
+    """The position of ``pair`` outside brackets, ``before`` (or the end) without one."""
+    found = words.find(*pair, first=first)
+    stop = len(words.items) if before is None else before
+    return found if 0 <= found < stop else stop
+
+
+_TRUE: Final = ("TRUE", "ON", "1", "'true'", "'on'")
+_FALSE: Final = ("FALSE", "OFF", "0", "'false'", "'off'")
+
+
+def _subscribe_options(words: Words, at: int, syntax: SubscribeSyntax) -> SubscribeSyntax:
+    if at >= len(words.items):
+        return syntax
+    end = words.closing(at + 1)
+    if end + 1 < len(words.items):
+        raise words.syntax_error(end + 1)
+    at += 2
+    while at < end:
+        option = words.identifier(at)
+        if option not in ("snapshot", "progress"):
+            raise make_error("42601", f'unrecognized SUBSCRIBE option "{option}"', position=words.char_position(at))
+        value, at = True, at + 1
+        if words.text(at) == "=":
+            at += 1
+        if words.text(at) not in (",", ")"):
+            if words.text(at) not in _TRUE + _FALSE:
+                raise make_error("42601", f"{option} requires a Boolean value", position=words.char_position(at))
+            value, at = words.text(at) in _TRUE, at + 1
+        syntax = replace(syntax, **{option: value})
+        if words.text(at) == "," and at + 1 < end:
+            at += 1
+        elif at != end:
+            raise words.syntax_error(at)
+    return syntax
+
+
+_AFTER_AS_OF: Final = ("ORDER", "LIMIT", "OFFSET", "FETCH", "FOR")
+
+
+def _as_of(words: Words) -> AsOfSyntax | None:
+    """The last AS OF outside brackets that is followed by something; None without one."""
+    if words.text(0) not in ("SELECT", "WITH", "VALUES", "TABLE", "("):
+        return None
+    for at in range(len(words.items) - 3, 0, -1):
+        if words.items[at].depth == 0 and words.match(at, "AS", "OF"):
+            break
+    else:
+        return None
+    ends = [i for i in range(at + 2, len(words.items)) if words.items[i].depth == 0 and words.text(i) in _AFTER_AS_OF]
+    end = ends[0] if ends else len(words.items)
+    as_of = _expression(words, at + 2, end)
+    query = _select(blank(words.data, words.start(at), words.end_before(end)))
+    return AsOfSyntax(query, as_of)
+
+
+def _create(words: Words) -> Extension | Message | None:
+    if words.match(1, "DEFAULT", "INDEX"):
+        return _default_index(words)
+    kinds = {"INDEX", "VIEW"}
+    head = [words.text(i) for i in range(1, min(6, len(words.items)))]
+    if not kinds & set(head):
+        return None
+    at = words.find("IN", "CLUSTER")
+    body = words.find("AS")
+    if at < 0 or 0 <= body < at:
+        return None
+    _check_cluster(words, at + 2)
+    return parse_single(blank(words.data, words.start(at), words.end_before(at + 3)))
+
+
+def _check_cluster(words: Words, at: int) -> None:
+    name = words.identifier(at)
+    if name != DEFAULT_CLUSTER:
+        raise make_error(
+            "42704",
+            f'unknown cluster "{name}"',
+            position=words.char_position(at),
+            hint=f'There is one cluster, "{DEFAULT_CLUSTER}".',
+        )
+
+
+def _default_index(words: Words) -> DefaultIndexSyntax:
+    at, name = 3, None
+    if words.text(at) not in ("ON", "IN"):
+        name, at = words.identifier(at), at + 1
+    if words.match(at, "IN", "CLUSTER"):
+        _check_cluster(words, at + 2)
+        at += 3
+    if words.text(at) != "ON":
+        raise words.syntax_error(at)
+    end = _name_end(words, at + 1)
+    if end < len(words.items):
+        raise words.syntax_error(end)
+    return DefaultIndexSyntax(_range_var(words, at + 1, len(words.items)), name)
+
+
+def _explain(source: str, words: Words) -> Extension | Message | None:
+    at, options = 1, []
+    if words.text(at) == "(":
+        end = words.closing(at)
+        options = [w.text.lower() for w in words.items[at + 1 : end] if w.text not in (",", "TRUE", "ON")]
+        at = end + 1
+    while words.text(at) in ("ANALYZE", "ANALYSE", "VERBOSE"):
+        options.append(words.text(at).lower())
+        at += 1
+    for kind in (("MATERIALIZED", "VIEW"), ("VIEW",), ("INDEX",)):
+        if words.match(at, *kind):
+            relation = _range_var(words, at + len(kind), len(words.items))
+            return ExplainObjectSyntax(" ".join(kind).lower(), relation, tuple(options))
+    if at >= len(words.items):
+        return None
+    rest = recognise(blank(words.data, 0, words.start(at)).decode())
+    if isinstance(rest, SubscribeSyntax | AsOfSyntax):
+        return ExplainSyntax(rest, tuple(options))
+    return None
+
+
+_SHOWN: Final = ("TABLES", "VIEWS", "INDEXES", "OBJECTS", "SCHEMAS", "COLUMNS")
+
+
+def _show(words: Words) -> ShowObjectsSyntax | None:
+    at = 1
+    if words.match(1, "MATERIALIZED", "VIEWS"):
+        kind, at = "materialized views", 3
+    elif words.text(1) in _SHOWN:
+        kind, at = words.text(1).lower(), 2
+    else:
+        return None
+    if at == len(words.items):
+        return ShowObjectsSyntax(kind)
+    if words.text(at) not in ("FROM", "IN", "ON"):
+        raise words.syntax_error(at)
+    return ShowObjectsSyntax(kind, _range_var(words, at + 1, len(words.items)))

@@ -1,0 +1,160 @@
+"""Text → statements: PostgreSQL's grammar (libpg_query), widened by the extension statements.
+
+The text goes to PostgreSQL's parser first, so whatever PostgreSQL accepts means what PostgreSQL says.  Only a text
+that it refuses is split at its semicolons and offered, statement by statement, to the extensions
+(``sql.extensions``); if they don't know it either, PostgreSQL's error stands.
+
+Invariants:
+I1  locations in a statement's AST are byte offsets into ``ParsedStatement.source``;
+I2  ``ParsedStatement.position`` turns them into 1-based character positions in the text given to ``parse``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+import postgast
+from google.protobuf.message import Message
+
+from eddyline.errors import DatabaseError, make_error
+from eddyline.sql.extensions import Extension, recognise
+from eddyline.sql.grammar import GrammarError, check_depth, parse_nodes, scan_tokens
+
+__all__ = ["ParsedStatement", "Statement", "parse"]
+
+Statement: TypeAlias = Message | Extension
+
+#: Longer texts are refused (54000): the AST of one takes about ten times its size.
+MAX_TEXT_BYTES: Final = 256 << 20
+
+_SEMICOLON: Final = ord(";")
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedStatement:
+    """One statement.  ``kind`` is the AST's node name (``select_stmt`` …) or the extension's class name.
+
+    ``text``: the statement as written, without its semicolon and the blanks around it.
+    ``source``: the text that the AST's locations refer to (I1); ``offset``: characters of the original before it.
+    """
+
+    text: str
+    source: str
+    offset: int
+    kind: str
+    node: Statement
+
+    def position(self, location: int) -> int | None:
+        """The 1-based character position in the original text of an AST location; None for -1 (unknown)."""
+        if location < 0:
+            return None
+        if self.source.isascii():
+            return self.offset + location + 1
+        before = self.source.encode()[:location]
+        return self.offset + len(before.decode(errors="replace")) + 1
+
+
+def parse(text: str) -> list[ParsedStatement]:
+    """The statements of ``text`` in order; none for blanks, comments and bare semicolons.
+
+    Raises: 42601 with PostgreSQL's message and the position; 22021 for NUL and lone surrogates; 54001 for nesting
+    that no stack would hold; 54000 for a text over ``MAX_TEXT_BYTES``.  Cost: linear in the text.
+    """
+    data = encode_text(text)
+    try:
+        check_depth(data)
+        nodes = parse_nodes(text)
+    except GrammarError as error:
+        if not error.is_syntax:
+            raise typed_error(error, offset=0) from error
+        return _parse_each(text, data, error)
+    statements = []
+    for location, length, node in nodes:
+        end = location + length if length else len(data)
+        body = _trim(text if location == 0 and end == len(data) else data[location:end].decode())
+        statements.append(ParsedStatement(body, text, 0, *_unwrap(node)))
+    return statements
+
+
+def encode_text(text: str) -> bytes:
+    """UTF-8 bytes that PostgreSQL would accept; 22021 for what it would not, 54000 for too many."""
+    nul = text.find("\x00")
+    if nul >= 0:
+        raise make_error("22021", 'invalid byte sequence for encoding "UTF8": 0x00', position=nul + 1)
+    try:
+        data = text.encode()
+    except UnicodeEncodeError as error:
+        shown = " ".join(f"0x{b:02x}" for b in text[error.start].encode("utf-8", "surrogatepass"))
+        raise make_error(
+            "22021", f'invalid byte sequence for encoding "UTF8": {shown}', position=error.start + 1
+        ) from error
+    if len(data) > MAX_TEXT_BYTES:
+        raise make_error("54000", "statement is too long", detail=f"The limit is {MAX_TEXT_BYTES} bytes.")
+    return data
+
+
+def typed_error(error: GrammarError, *, offset: int) -> DatabaseError:
+    """PostgreSQL's error as ours; ``offset`` characters stand before the text that it is about."""
+    position = offset + error.position if error.position else None
+    return make_error(error.sqlstate, error.message, position=position, hint=error.hint)
+
+
+def _parse_each(text: str, data: bytes, whole: GrammarError) -> list[ParsedStatement]:
+    """Statement by statement, with extensions.  ``whole``: why the text as a whole was refused."""
+    statements = []
+    start = start_chars = 0
+    for end in _statement_ends(data, whole):
+        piece_bytes = data[start:end]
+        piece = piece_bytes.decode()
+        statements.extend(_parse_one(piece, start_chars))
+        start, start_chars = end, start_chars + len(piece)
+    return statements
+
+
+def _parse_one(piece: str, offset: int) -> list[ParsedStatement]:
+    try:
+        nodes = parse_nodes(piece)
+        return [ParsedStatement(_trim(piece), piece, offset, *_unwrap(node)) for _, _, node in nodes]
+    except GrammarError as error:
+        try:
+            extension = recognise(piece)
+        except GrammarError as inner:
+            raise typed_error(inner, offset=offset) from inner
+        except DatabaseError as inner:
+            if inner.position is not None:
+                inner.position += offset
+            raise
+        if extension is None:
+            raise typed_error(error, offset=offset) from error
+        if isinstance(extension, Message):
+            return [ParsedStatement(_trim(piece), piece, offset, *_unwrap(extension))]
+        return [ParsedStatement(_trim(piece), piece, offset, type(extension).__name__, extension)]
+
+
+def _statement_ends(data: bytes, whole: GrammarError) -> list[int]:
+    """Byte offsets one past each statement, its semicolon included (errors are "near" it)."""
+    try:
+        tokens = scan_tokens(data.decode())
+    except GrammarError as error:
+        raise typed_error(error, offset=0) from error
+    ends = [token.end for token in tokens if token.token == _SEMICOLON]
+    if not ends or ends[-1] < len(data):
+        ends.append(len(data))
+    return ends
+
+
+def _trim(text: str) -> str:
+    """Without the blanks, comments and semicolons around the statement."""
+    stripped = text.strip()
+    if not (stripped.startswith(("--", "/*")) or stripped.endswith(("*/", ";")) or "--" in stripped):
+        return stripped
+    data = text.encode()
+    comments = (postgast.pg_query_pb2.SQL_COMMENT, postgast.pg_query_pb2.C_COMMENT, _SEMICOLON)
+    kept = [t for t in scan_tokens(text) if t.token not in comments]
+    return data[kept[0].start : kept[-1].end].decode() if kept else ""
+
+
+def _unwrap(node: Message) -> tuple[str, Message]:
+    kind = node.WhichOneof("node")
+    return kind, getattr(node, kind)
