@@ -1,0 +1,1 @@
+"""The differential fuzzer: random schemas, changes and views; PostgreSQL and DuckDB say what is right."""
