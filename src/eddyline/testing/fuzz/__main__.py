@@ -1,0 +1,41 @@
+"""``python -m eddyline.testing.fuzz --seeds N``: prints a line per mismatch and a tally; exit code 1 on a mismatch."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+
+from eddyline.testing.fuzz.run import Mismatch, Tally, run_seed
+from eddyline.testing.postgres import PostgresServer
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="eddyline.testing.fuzz", description=__doc__)
+    parser.add_argument("--seeds", type=int, default=300)
+    parser.add_argument("--first", type=int, default=0, help="the first seed")
+    parser.add_argument("--steps", type=int, default=20)
+    parser.add_argument("--workers", type=int, default=1)
+    arguments = parser.parse_args()
+    tally, failed, begun = Tally(), 0, time.perf_counter()
+    with PostgresServer() as server, server.connect() as postgres:
+        for seed in range(arguments.first, arguments.first + arguments.seeds):
+            try:
+                run_seed(seed, arguments.steps, postgres, tally, workers=arguments.workers)
+            except Mismatch as mismatch:
+                failed += 1
+                sys.stdout.write(f"--- seed {seed}\n{mismatch}\n")
+                sys.stdout.flush()
+    rejected = sum(tally.rejected.values())
+    sys.stdout.write(
+        f"{arguments.seeds} seeds, {failed} failed, {tally.queries} views, {rejected} rejected, "
+        f"{tally.comparisons} comparisons, {tally.errors_agreed} agreed errors, "
+        f"DuckDB equal {tally.duck_equal}, different {tally.duck_differs}, {time.perf_counter() - begun:.0f} s\n"
+    )
+    for reason, count in tally.rejected.most_common(20):
+        sys.stdout.write(f"  rejected {count}: {reason}\n")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
