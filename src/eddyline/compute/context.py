@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from eddyline.repr.time import EMPTY, Frontier, Time
-from eddyline.trace.hashing import Hasher
+
+if TYPE_CHECKING:
+    from eddyline.trace.hashing import Hasher
 
 __all__ = ["BUDGET_ROWS", "OperatorContext"]
 

@@ -1,0 +1,205 @@
+"""The incremental inner equijoin of two arranged inputs.
+
+The join is bilinear: each sealed interval of one input is matched with what the *other* input has consumed so far.
+Of a pair of updates, the one consumed later finds the other; the pair comes out once, at the later of the two times.
+
+Invariants:
+I1  a trace is read only below the frontier that this operator's own queue of that input has consumed: a shared index
+    may run ahead, and reading ahead would count pairs twice;
+I2  the trace of an input is held one time below what both inputs have consumed.  Compaction then never moves a
+    consumed update to the consumed frontier or past it (so I1 can tell by time alone), nor past the times that the
+    other input has yet to bring (so the later of two times is exact);
+I3  an input that is complete has no more to probe with, so the hold on the other one's trace is dropped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from eddyline.compute.context import OperatorContext
+from eddyline.compute.operators.mfp import send_through
+from eddyline.compute.operators.stateless import run_updates
+from eddyline.compute.stream import ArrangedStream, Output, Sealed
+from eddyline.plan.dataflow import Join
+from eddyline.repr.batch import Batch, Int64s
+from eddyline.repr.rowerror import ERR_TYPES
+from eddyline.repr.time import EMPTY, MIN_TIME, Frontier, Time
+from eddyline.repr.types import SqlType
+from eddyline.trace.run import Layout, Run
+from eddyline.trace.trace import Matches, Snapshot, TraceHandle
+
+__all__ = ["JoinOperator"]
+
+#: rows of a delta that are probed in one call
+PROBE_ROWS = 8192
+
+
+class _Side:
+    """One input: its queue, what of it is consumed, and the hold on its trace (None once it is dropped)."""
+
+    def __init__(self, stream: ArrangedStream, as_of: Time) -> None:
+        trace = stream.arrangement.oks
+        self.stream = stream
+        self.layout: Layout = trace.layout
+        self.consumed: Frontier = Frontier(MIN_TIME)
+        self.handle: TraceHandle | None = trace.handle(since=as_of, through=Frontier(MIN_TIME))
+
+    def snapshot(self) -> Snapshot | None:
+        return None if self.handle is None else self.handle.snapshot()
+
+    def close(self) -> None:
+        if self.handle is not None:
+            self.handle.close()
+            self.handle = None
+
+
+class JoinOperator:
+    """Emits left columns then right columns through ``node.mfp``; errors of either input pass unchanged.
+
+    Cost: proportional to the updates and their matches, however large the traces are.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        left: ArrangedStream,
+        right: ArrangedStream,
+        node: Join,
+        output: Output,
+        context: OperatorContext,
+    ) -> None:
+        self.name = name
+        self._node = node
+        self._output = output
+        self._context = context
+        self._left = _Side(left, context.as_of)
+        self._right = _Side(right, context.as_of)
+        self._types: tuple[SqlType, ...] = (*self._left.layout.types, *self._right.layout.types)
+        #: the interval being joined, resumed at each activation
+        self._work: Iterator[int] | None = None
+
+    def step(self) -> bool:
+        moved = False
+        rows = 0
+        while rows < self._context.budget_rows:
+            if self._work is None:
+                side = self._next_side()
+                if side is None:
+                    break
+                self._work = self._join_interval(side)
+            moved = True
+            done = next(self._work, None)
+            if done is None:
+                self._work = None
+            else:
+                rows += done
+        return moved
+
+    def pending(self) -> bool:
+        return self._work is not None or self._next_side() is not None
+
+    def close(self) -> None:
+        self._work = None
+        self._left.close()
+        self._right.close()
+
+    def _next_side(self) -> _Side | None:
+        """The input with an interval waiting whose consumed frontier is lower, so that neither runs far ahead."""
+        ready = [s for s in (self._left, self._right) if s.stream.sealed]
+        return min(ready, key=lambda s: s.consumed, default=None)
+
+    def _join_interval(self, side: _Side) -> Iterator[int]:
+        """Joins the next interval of ``side``; yields the rows handled after each bounded piece."""
+        sealed = side.stream.sealed.popleft()
+        other = self._right if side is self._left else self._left
+        if sealed.errors is not None:
+            self._output.send_errors(sealed.errors.advanced(self._context.as_of))
+        snapshot = other.snapshot() if sealed.runs and other.consumed > MIN_TIME else None
+        if snapshot is not None:
+            for run in sealed.runs:
+                yield from self._join_run(side, sealed, run, snapshot, other.consumed)
+        side.consumed = sealed.upper
+        self._settle()
+
+    def _settle(self) -> None:
+        """Announces and releases what the consumed frontiers allow."""
+        low = min(self._left.consumed, self._right.consumed)
+        self._output.advance(low)
+        for side, other in ((self._left, self._right), (self._right, self._left)):
+            if side.handle is None:
+                continue
+            if other.consumed == EMPTY:
+                side.close()
+                continue
+            held = max(self._context.as_of, low - 1)
+            side.handle.downgrade(Time(held))
+            side.handle.set_through(side.consumed)
+
+    def _join_run(self, side: _Side, sealed: Sealed, run: Run, snapshot: Snapshot, below: Frontier) -> Iterator[int]:
+        delta = run_updates(run, self._context.as_of, sealed.upper)
+        key = side.layout.key
+        hashes = run.key_hashes
+        if len(delta) != len(hashes):
+            hashes = np.asarray(hashes)[np.asarray(run.times) < sealed.upper]
+        for start in range(0, len(delta), PROBE_ROWS):
+            piece = delta.slice(start, min(start + PROBE_ROWS, len(delta)))
+            matches = snapshot.probe(
+                [piece.columns[k] for k in key],
+                [piece.types[k] for k in key],
+                hashes[start : start + len(piece)],
+                below=below,
+                null_safe=self._node.null_safe,
+            )
+            yield len(piece)
+            yield from self._emit(side, piece, matches)
+
+    def _emit(self, side: _Side, delta: Batch, matches: Matches) -> Iterator[int]:
+        count = len(matches.probe_rows)
+        for start in range(0, count, self._context.budget_rows):
+            stop = min(start + self._context.budget_rows, count)
+            probe_rows = matches.probe_rows[start:stop]
+            index = pa.array(probe_rows)
+            mine = tuple(c.take(index) for c in delta.columns)
+            theirs = tuple(c.slice(start, stop - start) for c in matches.columns)
+            columns = (*mine, *theirs) if side is self._left else (*theirs, *mine)
+            times = np.maximum(delta.times[probe_rows], matches.times[start:stop])
+            self._send(
+                columns, np.maximum(times, self._context.as_of), delta.diffs[probe_rows], matches.diffs[start:stop]
+            )
+            yield stop - start
+
+    def _send(self, columns: tuple[pa.Array, ...], times: Int64s, left: Int64s, right: Int64s) -> None:
+        fits = product_fits(left, right)
+        diffs = left * right
+        if fits is not None:
+            bad = np.flatnonzero(~fits)
+            self._output.send_errors(_multiplicity_errors(times[bad], np.sign(left[bad]) * np.sign(right[bad])))
+            good = np.flatnonzero(fits)
+            index = pa.array(good)
+            columns = tuple(c.take(index) for c in columns)
+            times, diffs = times[good], diffs[good]
+        if len(times):
+            send_through(self._node.mfp, Batch(self._types, columns, times, diffs), self._output)
+
+
+def product_fits(left: Int64s, right: Int64s) -> npt.NDArray[np.bool_] | None:
+    """None if every product is an int64; otherwise which are."""
+    if len(left) == 0:
+        return None
+    bound = max(abs(int(left.min())), abs(int(left.max()))) * max(abs(int(right.min())), abs(int(right.max())))
+    if bound < 2**63:
+        return None
+    # 2**62 leaves room for the rounding of the factors; products in between are refused as well.
+    return np.asarray(np.abs(left.astype(np.float64) * right.astype(np.float64)) < 2.0**62)
+
+
+def _multiplicity_errors(times: Int64s, signs: Int64s) -> Batch:
+    """One error per pair, signed as the product, so that the retraction of the pair retracts it."""
+    rows = len(times)
+    texts = ("22003", "multiplicity out of range", "join", "")
+    columns = tuple(pa.array([text] * rows, pa.large_string()) for text in texts)
+    return Batch(ERR_TYPES, columns, times, signs)
