@@ -1,0 +1,179 @@
+"""Session settings: names, values, what each accepts (SET, SHOW, RESET)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from eddyline.errors import make_error
+
+__all__ = ["SERIALIZABLE", "STRICT_SERIALIZABLE", "Settings", "isolation_level"]
+
+STRICT_SERIALIZABLE = "strict serializable"
+SERIALIZABLE = "serializable"
+
+#: PostgreSQL's weaker levels promise less than ours, so asking for them gives the default.
+_LEVELS = {
+    "strict serializable": STRICT_SERIALIZABLE,
+    "serializable": SERIALIZABLE,
+    "repeatable read": STRICT_SERIALIZABLE,
+    "read committed": STRICT_SERIALIZABLE,
+    "read uncommitted": STRICT_SERIALIZABLE,
+}
+_UNITS_MS = {"us": 0.001, "ms": 1.0, "s": 1000.0, "min": 60_000.0, "h": 3_600_000.0, "d": 86_400_000.0}
+
+
+def isolation_level(text: str) -> str:
+    """The level that ``text`` names; 22023 for anything else."""
+    level = _LEVELS.get(text.strip().lower().replace("_", " "))
+    if level is None:
+        raise _invalid("transaction_isolation", text, "Use 'strict serializable' or 'serializable'.")
+    return level
+
+
+def _invalid(name: str, value: str, hint: str | None = None) -> Exception:
+    return make_error("22023", f'invalid value for parameter "{name}": "{value}"', hint=hint)
+
+
+def _duration(name: str, text: str) -> str:
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(us|ms|s|min|h|d)?\s*", text)
+    if match is None:
+        raise _invalid(name, text, 'Valid units for this parameter are "us", "ms", "s", "min", "h", and "d".')
+    milliseconds = float(match[1]) * _UNITS_MS[match[2] or "ms"]
+    return _show_duration(round(milliseconds))
+
+
+def _show_duration(milliseconds: int) -> str:
+    if milliseconds == 0:
+        return "0"
+    for unit, size in (("d", 86_400_000), ("h", 3_600_000), ("min", 60_000), ("s", 1000)):
+        if milliseconds % size == 0:
+            return f"{milliseconds // size}{unit}"
+    return f"{milliseconds}ms"
+
+
+def _only(*accepted: str) -> Callable[[str, str], str]:
+    def check(name: str, text: str) -> str:
+        for value in accepted:
+            if text.strip().lower() == value.lower():
+                return accepted[0]
+        raise _invalid(name, text, f"Only {accepted[0]} is supported.")
+
+    return check
+
+
+def _free(name: str, text: str) -> str:
+    return text
+
+
+def _isolation(name: str, text: str) -> str:
+    return isolation_level(text)
+
+
+def _boolean(name: str, text: str) -> str:
+    match text.strip().lower():
+        case "on" | "true" | "yes" | "1":
+            return "on"
+        case "off" | "false" | "no" | "0":
+            return "off"
+    raise _invalid(name, text)
+
+
+@dataclass(frozen=True, slots=True)
+class _Setting:
+    default: str
+    check: Callable[[str, str], str] | None  # None: can be shown, not set
+
+
+_SETTINGS = {
+    "application_name": _Setting("", _free),
+    "client_encoding": _Setting("UTF8", _only("UTF8", "utf-8", "unicode")),
+    "client_min_messages": _Setting("notice", _free),
+    "datestyle": _Setting("ISO, MDY", _only("ISO, MDY", "ISO")),
+    "default_transaction_isolation": _Setting(STRICT_SERIALIZABLE, _isolation),
+    "default_transaction_read_only": _Setting("off", _boolean),
+    "extra_float_digits": _Setting("1", _free),
+    "integer_datetimes": _Setting("on", None),
+    "intervalstyle": _Setting("postgres", _only("postgres")),
+    "lock_timeout": _Setting("0", _duration),
+    "max_identifier_length": _Setting("63", None),
+    "search_path": _Setting("public", _free),
+    "server_encoding": _Setting("UTF8", None),
+    "server_version": _Setting("15.0", None),
+    "server_version_num": _Setting("150000", None),
+    "standard_conforming_strings": _Setting("on", _only("on")),
+    "statement_timeout": _Setting("0", _duration),
+    "timezone": _Setting("UTC", _only("UTC", "Etc/UTC", "GMT", "Z", "zulu")),
+    "transaction_isolation": _Setting(STRICT_SERIALIZABLE, _isolation),
+    "transaction_read_only": _Setting("off", _boolean),
+}
+
+
+class Settings:
+    """One session's settings.  SET LOCAL values live until ``end_transaction``."""
+
+    def __init__(self) -> None:
+        self._session: dict[str, str] = {}
+        self._local: dict[str, str] = {}
+        self.search_path: tuple[str, ...] = ("public",)
+
+    def _known(self, name: str) -> _Setting:
+        setting = _SETTINGS.get(name.lower())
+        if setting is None:
+            raise make_error("42704", f'unrecognized configuration parameter "{name}"')
+        return setting
+
+    def get(self, name: str) -> str:
+        """The value in force; 42704 for an unknown name."""
+        key = name.lower()
+        setting = self._known(key)
+        return self._local.get(key, self._session.get(key, setting.default))
+
+    def set(self, name: str, values: tuple[str, ...] | None, *, local: bool) -> None:
+        """SET; ``values`` None is DEFAULT.  Raises 42704, 55P02 (can't be changed) or 22023."""
+        key = name.lower()
+        setting = self._known(key)
+        if setting.check is None:
+            raise make_error("55P02", f'parameter "{name}" cannot be changed')
+        target = self._local if local else self._session
+        if values is None:
+            target[key] = setting.default
+        else:
+            text = ", ".join(values)
+            target[key] = setting.check(key, text)
+        if not local:
+            self._local.pop(key, None)
+        self._sync_search_path(key, values)
+
+    def _sync_search_path(self, key: str, values: tuple[str, ...] | None) -> None:
+        if key == "search_path":
+            self.search_path = ("public",) if values is None else tuple(v for v in values if v != "$user")
+
+    def reset(self, name: str | None) -> None:
+        if name is None:
+            self._session.clear()
+            self._local.clear()
+            self.search_path = ("public",)
+        else:
+            self.set(name, None, local=False)
+
+    def end_transaction(self) -> None:
+        """Forgets SET LOCAL values."""
+        if self._local:
+            had_path = "search_path" in self._local
+            self._local.clear()
+            if had_path:
+                text = self.get("search_path")
+                self.search_path = tuple(p.strip().strip('"') for p in text.split(",") if p.strip())
+
+    def all(self) -> list[tuple[str, str]]:
+        return [(name, self.get(name)) for name in sorted(_SETTINGS)]
+
+    def duration_s(self, name: str) -> float | None:
+        """A timeout in seconds; None where it is 0 (none)."""
+        text = self.get(name)
+        match = re.fullmatch(r"(\d+)(ms|s|min|h|d)?", text)
+        assert match is not None
+        seconds = int(match[1]) * _UNITS_MS[match[2] or "ms"] / 1000
+        return seconds or None
