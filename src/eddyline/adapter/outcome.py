@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -36,18 +36,18 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class SubscriptionFeed:
-    """A running subscription.  ``receive(timeout)`` gives the next change, None at the end; ``close`` ends it."""
+    """A running subscription.
+
+    ``receive(timeout)`` gives the next change; None at the end (``ended()``) or when the time is up.  ``close`` ends it.
+    """
 
     names: tuple[str, ...]
     types: tuple[SqlType, ...]
     snapshot: bool
     progress: bool
     receive: Callable[[float | None], Change | None]
+    ended: Callable[[], bool]
     close: Callable[[], None]
-
-    def __iter__(self) -> Iterator[Change]:
-        while (change := self.receive(None)) is not None:
-            yield change
 
 
 @dataclass(frozen=True, slots=True)

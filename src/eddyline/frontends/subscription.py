@@ -35,6 +35,7 @@ class Subscription:
         self._timeout = timeout
         self._pending: list[SubscriptionChange] = []
         self._closed = False
+        self.ended = False  # the subscription reached its ``up_to`` or was closed
 
     def __iter__(self) -> Iterator[SubscriptionChange]:
         try:
@@ -46,10 +47,11 @@ class Subscription:
     def next(self, timeout: float | None = None) -> SubscriptionChange | None:
         """The next change; None at the end, or when ``timeout`` seconds pass without one."""
         while not self._pending:
-            if self._closed:
+            if self.ended:
                 return None
             change = self._feed.receive(timeout)
             if change is None:
+                self.ended = self._feed.ended()
                 return None
             self._pending.extend(self._changes(change))
         return self._pending.pop(0)
@@ -76,6 +78,7 @@ class Subscription:
         return pa.Table.from_arrays([*head, *rows.columns], names=["mz_timestamp", "mz_progressed", "mz_diff", *self._feed.names])
 
     def close(self) -> None:
+        self.ended = True
         if not self._closed:
             self._closed = True
             self._feed.close()

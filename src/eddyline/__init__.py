@@ -1,0 +1,1 @@
+"""Eddyline: an incremental-view-maintenance SQL database in one Python process."""

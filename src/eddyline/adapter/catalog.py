@@ -1,0 +1,193 @@
+"""The catalog: immutable, numbered versions of what exists, and the one place where the newest version is kept.
+
+Invariants:
+I1  a snapshot never changes; a change makes a new one that shares what it can (copy-on-write dicts);
+I2  a schema's names are unique over all kinds of items, indexes included;
+I3  every id in ``depends_on`` and ``on`` of an item names an item of the same snapshot;
+I4  versions grow by one with each published change; ids are never used twice.
+
+Readers take ``Catalog.snapshot`` on any thread.  What a statement changes is computed by the pure functions of
+``adapter.catalog_changes``, and published when its transaction commits.
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import Final
+
+from eddyline.errors import make_error
+from eddyline.sql.catalog_view import CatalogItem, ItemKind
+
+__all__ = ["DEFAULT_SCHEMA", "Catalog", "CatalogSnapshot", "SearchPathView"]
+
+DEFAULT_SCHEMA: Final = "public"
+
+_NO_NAMES: Final[Mapping[str, str]] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogSnapshot:
+    """One version.  ``schemas``: schema → item name → id.  ``readers``: id → ids that depend on it, oldest first."""
+
+    version: int
+    schemas: Mapping[str, Mapping[str, str]]
+    by_id: Mapping[str, CatalogItem]
+    readers: Mapping[str, tuple[str, ...]]
+
+    @staticmethod
+    def initial() -> CatalogSnapshot:
+        """Version 0: the schema ``public``, empty."""
+        return CatalogSnapshot(0, {DEFAULT_SCHEMA: {}}, {}, {})
+
+    def view(self, search_path: Iterable[str] = (DEFAULT_SCHEMA,)) -> SearchPathView:
+        return SearchPathView(self, tuple(search_path))
+
+    def find(self, schema: str, name: str) -> CatalogItem | None:
+        item_id = self.schemas.get(schema, _NO_NAMES).get(name)
+        return None if item_id is None else self.by_id[item_id]
+
+    def items(self, schema: str | None = None) -> tuple[CatalogItem, ...]:
+        """All items (of one schema), ordered by schema and name."""
+        names = sorted(self.schemas) if schema is None else [schema]
+        return tuple(
+            self.by_id[item_id] for name in names for _, item_id in sorted(self.schemas.get(name, _NO_NAMES).items())
+        )
+
+    def dependents(self, item_id: str) -> tuple[CatalogItem, ...]:
+        """The items that read ``item_id`` directly, indexes included, oldest first."""
+        return tuple(self.by_id[reader] for reader in self.readers.get(item_id, ()))
+
+    def with_item(self, item: CatalogItem) -> CatalogSnapshot:
+        """With ``item`` added, or in place of the item with its id.  Requires: its name is free, or its own (I2)."""
+        by_id = {**self.by_id, item.id: item}
+        names = {**self.schemas[item.schema], item.name: item.id}
+        schemas = {**self.schemas, item.schema: names}
+        readers = dict(self.readers)
+        old = self.by_id.get(item.id)
+        if old is not None:
+            if (old.schema, old.name) != (item.schema, item.name):
+                schemas[old.schema] = {n: i for n, i in schemas[old.schema].items() if (n, i) != (old.name, item.id)}
+            _unlink(readers, old, keep=_sources(item))
+        for source in _sources(item):
+            if item.id not in readers.get(source, ()):
+                readers[source] = (*readers.get(source, ()), item.id)
+        return replace(self, version=self.version + 1, schemas=schemas, by_id=by_id, readers=readers)
+
+    def without_items(self, gone: Iterable[CatalogItem]) -> CatalogSnapshot:
+        """Without ``gone``.  Requires: whatever reads them is among them (I3)."""
+        dropped = {item.id: item for item in gone}
+        touched = {item.schema for item in dropped.values()}
+        schemas = {
+            schema: {n: i for n, i in names.items() if i not in dropped} if schema in touched else names
+            for schema, names in self.schemas.items()
+        }
+        by_id = {item_id: item for item_id, item in self.by_id.items() if item_id not in dropped}
+        readers = dict(self.readers)
+        for item in dropped.values():
+            _unlink(readers, item)
+            readers.pop(item.id, None)
+        return replace(self, version=self.version + 1, schemas=schemas, by_id=by_id, readers=readers)
+
+    def with_schema(self, schema: str) -> CatalogSnapshot:
+        return replace(self, version=self.version + 1, schemas={**self.schemas, schema: {}})
+
+    def without_schema(self, schema: str) -> CatalogSnapshot:
+        """Without ``schema``, which is empty (unchecked)."""
+        rest = {name: items for name, items in self.schemas.items() if name != schema}
+        return replace(self, version=self.version + 1, schemas=rest)
+
+
+def _sources(item: CatalogItem) -> frozenset[str]:
+    return item.depends_on if item.on is None else item.depends_on | {item.on}
+
+
+def _unlink(readers: dict[str, tuple[str, ...]], item: CatalogItem, keep: frozenset[str] = frozenset()) -> None:
+    """Takes ``item`` out of the readers of its sources, but for those in ``keep``."""
+    for source in _sources(item) - keep:
+        left = tuple(reader for reader in readers.get(source, ()) if reader != item.id)
+        if left:
+            readers[source] = left
+        else:
+            readers.pop(source, None)
+
+
+@dataclass(frozen=True, slots=True)
+class SearchPathView:
+    """A snapshot seen through a search path: the ``CatalogView`` that binding wants."""
+
+    snapshot: CatalogSnapshot
+    search_path: tuple[str, ...]
+
+    @property
+    def version(self) -> int:
+        return self.snapshot.version
+
+    @property
+    def creation_schema(self) -> str | None:
+        return next((s for s in self.search_path if s in self.snapshot.schemas), None)
+
+    def has_schema(self, schema: str) -> bool:
+        return schema in self.snapshot.schemas
+
+    def resolve(self, schema: str | None, name: str) -> CatalogItem | None:
+        if schema is not None:
+            return self.snapshot.find(schema, name)
+        for candidate in self.search_path:
+            item = self.snapshot.find(candidate, name)
+            if item is not None:
+                return item
+        return None
+
+    def item(self, item_id: str) -> CatalogItem | None:
+        return self.snapshot.by_id.get(item_id)
+
+    def items(self, schema: str | None = None) -> tuple[CatalogItem, ...]:
+        return self.snapshot.items(schema)
+
+    def schema_names(self) -> tuple[str, ...]:
+        return tuple(sorted(self.snapshot.schemas))
+
+    def indexes_on(self, item_id: str) -> tuple[CatalogItem, ...]:
+        return tuple(d for d in self.snapshot.dependents(item_id) if d.kind is ItemKind.INDEX)
+
+    def dependents(self, item_id: str) -> tuple[CatalogItem, ...]:
+        return self.snapshot.dependents(item_id)
+
+    def shown(self, item: CatalogItem) -> str:
+        """The item's name as messages show it: qualified unless the search path finds it."""
+        found = self.resolve(None, item.name)
+        return item.name if found is not None and found.id == item.id else f"{item.schema}.{item.name}"
+
+
+@dataclass(slots=True)
+class Catalog:
+    """The newest snapshot.  ``publish`` is called by one committer at a time; anything else from any thread."""
+
+    _current: CatalogSnapshot = field(default_factory=CatalogSnapshot.initial)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _ids: itertools.count[int] = field(default_factory=lambda: itertools.count(1))
+
+    def snapshot(self) -> CatalogSnapshot:
+        return self._current
+
+    def allocate_id(self) -> str:
+        """A fresh item id: "u1", "u2" …; one that a rolled-back statement took is not used again."""
+        with self._lock:
+            return f"u{next(self._ids)}"
+
+    def publish(self, base: CatalogSnapshot, changed: CatalogSnapshot) -> CatalogSnapshot:
+        """Makes ``changed``, which was derived from ``base``, the newest version; 40001 if another came between."""
+        with self._lock:
+            if self._current is not base:
+                raise make_error(
+                    "40001",
+                    "could not serialize access due to concurrent update",
+                    detail="The catalog was changed by another transaction.",
+                    hint="Retry the transaction.",
+                )
+            self._current = changed if changed.version > base.version else base
+            return self._current

@@ -1,0 +1,61 @@
+"""What reads what: the items that a drop would take along, and the refusal without CASCADE."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from eddyline.adapter.catalog import CatalogSnapshot, SearchPathView
+from eddyline.errors import make_error
+from eddyline.sql.catalog_view import CatalogItem, ItemKind
+
+__all__ = ["check_unreferenced", "readers_of"]
+
+
+def readers_of(snapshot: CatalogSnapshot, items: Sequence[CatalogItem]) -> list[CatalogItem]:
+    """Everything that depends on ``items``, directly or not, without ``items``; what is read before its readers."""
+    given = {item.id for item in items}
+    reached: dict[str, CatalogItem] = {}
+    frontier = list(items)
+    while frontier:
+        step = [d for item in frontier for d in snapshot.dependents(item.id)]
+        frontier = list({d.id: d for d in step}.values())
+        for reader in frontier:
+            # Met again further away: it moves behind what was found meanwhile.
+            reached.pop(reader.id, None)
+            if reader.id not in given:
+                reached[reader.id] = reader
+    return list(reached.values())
+
+
+def check_unreferenced(
+    view: SearchPathView,
+    items: Sequence[CatalogItem],
+    readers: Sequence[CatalogItem],
+    schemas: tuple[str, ...] = (),
+) -> None:
+    """2BP01, with what depends on what, if anything but indexes reads ``items``, or if ``schemas`` hold anything."""
+    blocking = [r for r in readers if r.kind is not ItemKind.INDEX]
+    if not blocking and not schemas:
+        return
+    lines = [f"{_shown(view, item)} depends on schema {item.schema}" for item in items if item.schema in schemas]
+    known = [*items, *blocking]
+    for reader in blocking:
+        lines.extend(
+            f"{_shown(view, reader)} depends on {_shown(view, source)}"
+            for source in known
+            if source.id in reader.depends_on
+        )
+    if schemas:
+        what = f"schema {schemas[0]}" if len(schemas) == 1 else "desired object(s)"
+    else:
+        what = _shown(view, items[0]) if len(items) == 1 else "desired object(s)"
+    raise make_error(
+        "2BP01",
+        f"cannot drop {what} because other objects depend on {'it' if 'desired' not in what else 'them'}",
+        detail="\n".join(lines),
+        hint="Use DROP ... CASCADE to drop the dependent objects too.",
+    )
+
+
+def _shown(view: SearchPathView, item: CatalogItem) -> str:
+    return f"{item.kind.value} {view.shown(item)}"

@@ -1,0 +1,125 @@
+"""The asyncio face: the same sessions, with blocking calls moved off the event loop.
+
+Each connection has a thread of its own, since a session runs one statement at a time anyway.  Cancelling a task
+cancels its statement.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from types import TracebackType
+from typing import Any, ParamSpec, TypeVar
+
+from eddyline.frontends.connection import Connection, connect
+from eddyline.frontends.cursor import Cursor
+from eddyline.frontends.subscription import SubscriptionChange
+
+__all__ = ["AsyncConnection", "aconnect"]
+
+P = ParamSpec("P")
+T = TypeVar("T")
+_SUBSCRIPTION_POLL_SECONDS = 0.5
+
+
+async def aconnect(
+    path: str | os.PathLike[str] | None = None,
+    *,
+    workers: int = 1,
+    interactive: bool = True,
+    memory_limit: int | None = None,
+    process_settings: bool = True,
+) -> AsyncConnection:
+    """As ``eddyline.connect``, for ``async`` code."""
+    connection = await asyncio.to_thread(
+        connect,
+        path,
+        workers=workers,
+        interactive=interactive,
+        memory_limit=memory_limit,
+        process_settings=process_settings,
+    )
+    return AsyncConnection(connection)
+
+
+class AsyncConnection:
+    """One session for coroutines.  ``execute`` returns a ``Cursor`` whose rows are in memory already."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="eddyline-aio")
+
+    async def _run(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        future = asyncio.get_running_loop().run_in_executor(self._thread, lambda: call(*args, **kwargs))
+        try:
+            return await asyncio.shield(future)
+        except asyncio.CancelledError:
+            self._connection.cancel()
+            # The statement ends at once with 57014; the session is free again before the task goes on.
+            await asyncio.wait([future])
+            if not future.cancelled():
+                future.exception()
+            raise
+
+    async def execute(self, statement: str, parameters: Sequence[Any] | None = None) -> Cursor:
+        return await self._run(self._connection.execute, statement, parameters)
+
+    async def executemany(self, statement: str, seq_of_parameters: Sequence[Sequence[Any]]) -> Cursor:
+        return await self._run(self._connection.executemany, statement, seq_of_parameters)
+
+    async def executescript(self, script: str) -> Cursor:
+        return await self._run(self._connection.executescript, script)
+
+    async def append(self, table: str, data: object, *, timeout: float | None = None) -> int:  # noqa: ASYNC109 - backpressure, not a task timeout
+        return await self._run(self._connection.append, table, data, timeout=timeout)
+
+    async def upsert(self, table: str, data: object, *, timeout: float | None = None) -> int:  # noqa: ASYNC109
+        return await self._run(self._connection.upsert, table, data, timeout=timeout)
+
+    async def delete(self, table: str, data: object, *, timeout: float | None = None) -> int:  # noqa: ASYNC109
+        return await self._run(self._connection.delete, table, data, timeout=timeout)
+
+    async def wait_hydrated(self, name: str, *, timeout: float | None = None) -> None:  # noqa: ASYNC109
+        await self._run(self._connection.wait_hydrated, name, timeout=timeout)
+
+    async def commit(self) -> None:
+        await self._run(self._connection.commit)
+
+    async def rollback(self) -> None:
+        await self._run(self._connection.rollback)
+
+    async def subscribe(self, query: str, **options: Any) -> AsyncIterator[SubscriptionChange]:
+        """As ``Connection.subscribe``; leaving the ``async for`` loop ends it."""
+        timeout = options.get("timeout")
+        subscription = await self._run(self._connection.subscribe, query, **options)
+        loop = asyncio.get_running_loop()
+        waited = 0.0
+        try:
+            while not subscription.ended and (timeout is None or waited < timeout):
+                step = _SUBSCRIPTION_POLL_SECONDS if timeout is None else min(_SUBSCRIPTION_POLL_SECONDS, timeout - waited)
+                change = await loop.run_in_executor(None, subscription.next, step)
+                if change is None:
+                    waited += step
+                    continue
+                waited = 0.0
+                yield change
+        finally:
+            subscription.close()
+
+    def session(self) -> AsyncConnection:
+        """Another session on this database."""
+        return AsyncConnection(self._connection.session())
+
+    async def close(self) -> None:
+        await self._run(self._connection.close)
+        self._thread.shutdown(wait=False)
+
+    async def __aenter__(self) -> AsyncConnection:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()

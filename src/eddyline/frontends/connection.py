@@ -1,0 +1,200 @@
+"""Connections: a database in this process, and sessions on it.
+
+``connect`` opens a database and is its first session; ``Connection.session`` opens further ones.  The database ends
+with the connection that opened it, or with the interpreter.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Any
+
+from eddyline.adapter.engine import Engine
+from eddyline.adapter.session import Session
+from eddyline.errors import (
+    DatabaseError,
+    DataError,
+    Error,
+    IntegrityError,
+    InterfaceError,
+    InternalError,
+    NotSupportedError,
+    OperationalError,
+    ProgrammingError,
+    Warning,
+)
+from eddyline.frontends.cursor import Cursor
+from eddyline.frontends.ingest import to_table
+from eddyline.frontends.progress import HydrationProgress
+from eddyline.frontends.subscription import Subscription
+
+__all__ = ["Connection", "connect"]
+
+
+def connect(
+    path: str | os.PathLike[str] | None = None,
+    *,
+    workers: int = 1,
+    interactive: bool = True,
+    memory_limit: int | None = None,
+    process_settings: bool = True,
+) -> Connection:
+    """Opens a new database in memory and returns its first session.
+
+    ``workers``: threads that maintain views.  ``interactive``: serve reads from a runtime of their own; until there is
+    one, both values run a single runtime.  ``memory_limit``: bytes that one read's result may take (53200 past it).
+    ``process_settings``: whether the thread switch interval may be shortened while databases are open.
+
+    Raises 0A000 for a ``path``: databases in a directory are not supported yet.  22023 for a bad argument.
+    """
+    if path is not None:
+        raise NotSupportedError("a database in a directory is not supported", hint="connect() opens one in memory")
+    if workers < 1:
+        raise ProgrammingError(f"workers must be at least 1, not {workers}", sqlstate="22023")
+    if memory_limit is not None and memory_limit < 1:
+        raise ProgrammingError(f"memory_limit must be positive, not {memory_limit}", sqlstate="22023")
+    engine = Engine(workers=workers, memory_limit_bytes=memory_limit, process_settings=process_settings)
+    return Connection(engine, owner=True)
+
+
+class Connection:
+    """One session.  May be used from any thread, one statement at a time; a second one waits.
+
+    Autocommit outside ``BEGIN`` … ``COMMIT``.
+    """
+
+    # PEP 249 asks for the exceptions as attributes of connections too.
+    Warning = Warning
+    Error = Error
+    InterfaceError = InterfaceError
+    DatabaseError = DatabaseError
+    DataError = DataError
+    OperationalError = OperationalError
+    IntegrityError = IntegrityError
+    InternalError = InternalError
+    ProgrammingError = ProgrammingError
+    NotSupportedError = NotSupportedError
+
+    def __init__(self, engine: Engine, *, owner: bool = False) -> None:
+        self._engine = engine
+        self._owner = owner
+        self._session = Session(engine)
+
+    # -- statements
+
+    def cursor(self) -> Cursor:
+        """A new cursor on this session."""
+        self._session.check_usable()
+        return Cursor(self._session)
+
+    def execute(self, statement: str, parameters: Sequence[Any] | None = None) -> Cursor:
+        """Runs one statement on a new cursor."""
+        return self.cursor().execute(statement, parameters)
+
+    def executemany(self, statement: str, seq_of_parameters: Sequence[Sequence[Any]]) -> Cursor:
+        """Runs one statement once per parameter row, in one transaction."""
+        return self.cursor().executemany(statement, seq_of_parameters)
+
+    def executescript(self, script: str) -> Cursor:
+        """Runs several statements separated by semicolons, stopping at the first error; the last one's cursor."""
+        cursor = self.cursor()
+        cursor._begin(self._session.execute_script(script))  # noqa: SLF001 - same package, same concept
+        return cursor
+
+    def commit(self) -> None:
+        """Commits the open transaction, if there is one."""
+        self._session.commit()
+
+    def rollback(self) -> None:
+        """Rolls the open transaction back, if there is one."""
+        self._session.rollback()
+
+    @property
+    def in_transaction(self) -> bool:
+        return self._session.in_transaction
+
+    def cancel(self) -> None:
+        """Cancels the statement that runs on this session, from another thread: it fails with 57014."""
+        self._session.cancel()
+
+    # -- data in
+
+    def append(self, table: str, data: object, *, timeout: float | None = None) -> int:
+        """Adds rows in one commit, whole or not at all; returns its time (µs).
+
+        ``data``: an Arrow table or batch, anything with an Arrow stream, a pandas or Polars frame, a list of dicts,
+        a dict of columns, or the path of a .csv, .parquet or .jsonl file.  Columns match by name, missing ones take
+        their DEFAULT, unknown ones are an error (42703).  Waits up to ``timeout`` seconds (None: as long as it takes)
+        while maintenance is far behind; then 53300.
+        """
+        return self._session.append(table, self._table(table, data), timeout=timeout)
+
+    def upsert(self, table: str, data: object, *, timeout: float | None = None) -> int:
+        """As ``append``, but a row whose primary key exists replaces the row that has it."""
+        return self._session.upsert(table, self._table(table, data), timeout=timeout)
+
+    def delete(self, table: str, data: object, *, timeout: float | None = None) -> int:
+        """Removes rows: by primary key where the table has one (other columns are ignored), else by whole rows.
+
+        A row that is not there is an error (22023), and nothing is removed.
+        """
+        return self._session.delete(table, self._table(table, data), timeout=timeout)
+
+    def _table(self, table: str, data: object) -> Any:
+        self._session.check_usable()
+        return to_table(data, self._session.column_types(table))
+
+    # -- data out
+
+    def subscribe(
+        self,
+        query: str,
+        *,
+        snapshot: bool = True,
+        progress: bool = False,
+        as_of: int | None = None,
+        up_to: int | None = None,
+        timeout: float | None = None,
+        parameters: Sequence[Any] | None = None,
+    ) -> Subscription:
+        """The changes of a query's result, as they happen; ``query`` is a SELECT or the name of an object.
+
+        ``snapshot``: begin with the whole result.  ``progress``: also report times below which nothing more comes.
+        ``as_of``: start at that time.  ``up_to``: end before it.  ``timeout``: iteration ends after that many seconds
+        without news (None: never).
+        """
+        feed = self._session.subscribe(
+            query, snapshot=snapshot, progress=progress, as_of=as_of, up_to=up_to, parameters=parameters
+        )
+        return Subscription(feed, timeout)
+
+    def wait_hydrated(self, name: str, *, timeout: float | None = None, progress: bool = False) -> None:
+        """Waits until the view, materialized view or index has its first complete state.
+
+        ``progress``: report on standard error.  Raises 57014 after ``timeout`` seconds, 42P01 for an unknown name.
+        """
+        with HydrationProgress(name, enabled=progress) as report:
+            self._session.wait_hydrated(name, timeout=timeout, report=report.update)
+
+    # -- life
+
+    def session(self) -> Connection:
+        """Another session on this database: own transaction, settings, prepared statements."""
+        self._session.check_usable()
+        return Connection(self._engine)
+
+    def close(self) -> None:
+        """Ends the session, rolling back; the connection that opened the database ends the database too."""
+        self._session.close()
+        if self._owner:
+            self._engine.close()
+
+    def __enter__(self) -> Connection:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
