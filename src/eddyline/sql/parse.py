@@ -12,18 +12,16 @@ I2  ``ParsedStatement.position`` turns them into 1-based character positions in 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import Any, Final
 
 import postgast
 from google.protobuf.message import Message
 
 from eddyline.errors import DatabaseError, make_error
-from eddyline.sql.extensions import Extension, recognise
+from eddyline.sql.extensions import recognise
 from eddyline.sql.grammar import GrammarError, check_depth, parse_nodes, scan_tokens
 
-__all__ = ["ParsedStatement", "Statement", "parse"]
-
-Statement: TypeAlias = Message | Extension
+__all__ = ["ParsedStatement", "parse"]
 
 #: Longer texts are refused (54000): the AST of one takes about ten times its size.
 MAX_TEXT_BYTES: Final = 256 << 20
@@ -35,6 +33,7 @@ _SEMICOLON: Final = ord(";")
 class ParsedStatement:
     """One statement.  ``kind`` is the AST's node name (``select_stmt`` …) or the extension's class name.
 
+    ``node``: the protobuf message of that kind, or the extension.
     ``text``: the statement as written, without its semicolon and the blanks around it.
     ``source``: the text that the AST's locations refer to (I1); ``offset``: characters of the original before it.
     """
@@ -43,7 +42,7 @@ class ParsedStatement:
     source: str
     offset: int
     kind: str
-    node: Statement
+    node: Any
 
     def position(self, location: int) -> int | None:
         """The 1-based character position in the original text of an AST location; None for -1 (unknown)."""

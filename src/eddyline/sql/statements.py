@@ -1,0 +1,429 @@
+"""What binding a statement yields: one frozen class per kind, everything named resolved and typed.
+
+The adapter executes these.  Relations are over ``Get(item id)``; columns of a table stand in table order.  Parameters
+stay ``ir.Parameter`` nodes, typed; ``bind_statement`` reports their types.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from eddyline.expr.ir import Expr, LiteralValue
+from eddyline.plan.relation import Relation
+from eddyline.repr.types import SqlType
+from eddyline.sql.catalog_view import CatalogItem, ColumnDef, ItemKind
+
+if TYPE_CHECKING:
+    from eddyline.sql.bind_query import BoundQuery
+
+__all__ = [
+    "AlterRename",
+    "Begin",
+    "Commit",
+    "Copy",
+    "CopyFormat",
+    "CreateIndex",
+    "CreateMaterializedView",
+    "CreateSchema",
+    "CreateTable",
+    "CreateTableAs",
+    "CreateView",
+    "Deallocate",
+    "Delete",
+    "Discard",
+    "Drop",
+    "DropSchema",
+    "Execute",
+    "Explain",
+    "Insert",
+    "OnConflict",
+    "Prepare",
+    "Release",
+    "Reset",
+    "Returning",
+    "Rollback",
+    "RollbackTo",
+    "Savepoint",
+    "Select",
+    "Set",
+    "SetTransaction",
+    "Show",
+    "ShowObjects",
+    "Statement",
+    "Subscribe",
+    "Truncate",
+    "Update",
+]
+
+
+# --- reading -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Select:
+    """``as_of``: a constant expression, bigint (µs) or timestamptz."""
+
+    query: BoundQuery
+    as_of: Expr | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Subscribe:
+    """``name``: the item subscribed to by name, None for a query.  ``as_of``, ``up_to`` as in ``Select``."""
+
+    query: BoundQuery
+    name: str | None = None
+    as_of: Expr | None = None
+    up_to: Expr | None = None
+    snapshot: bool = True
+    progress: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Explain:
+    """``statement``: what is explained, or ``item``: the object whose plan is shown.  ``options``: lower-case names
+    with their values as text ("" for none)."""
+
+    statement: Statement | None = None
+    item: CatalogItem | None = None
+    options: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ShowObjects:
+    """A listing of the catalog, taken when it was bound: ``rows`` of physical scalars."""
+
+    names: tuple[str, ...]
+    types: tuple[SqlType, ...]
+    rows: tuple[tuple[LiteralValue, ...], ...]
+
+
+# --- writing -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Returning:
+    """``exprs`` over the row that each statement names, in RETURNING order."""
+
+    names: tuple[str, ...]
+    exprs: tuple[Expr, ...]
+
+    @property
+    def types(self) -> tuple[SqlType, ...]:
+        return tuple(e.type for e in self.exprs)
+
+
+@dataclass(frozen=True, slots=True)
+class OnConflict:
+    """``columns``: the conflict target, always the primary key (in key order), or empty for DO NOTHING without one.
+
+    ``assignments`` is None for DO NOTHING; otherwise one expression per table column, giving the new row over the
+    existing row's columns followed by the excluded row's.  ``where`` is over the same columns; where it is not true
+    the existing row stays and nothing is returned.
+    """
+
+    columns: tuple[int, ...]
+    assignments: tuple[Expr, ...] | None = None
+    where: Expr | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Insert:
+    """``relation``: the new rows, every column of ``table`` in order and of its type, defaults included.
+
+    ``returning`` is over the row as stored.
+    """
+
+    table: CatalogItem
+    relation: Relation
+    on_conflict: OnConflict | None = None
+    returning: Returning | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """``relation``: the old row's columns, then the new row's, then further columns that only ``returning`` reads.
+
+    A row to update comes with its multiplicity, once however many FROM rows match.  ``returning`` is over all
+    columns of ``relation``; ``changed`` are the positions of the assigned table columns.
+    """
+
+    table: CatalogItem
+    relation: Relation
+    changed: tuple[int, ...]
+    returning: Returning | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Delete:
+    """``relation``: the old row's columns, then further columns that only ``returning`` (over all) reads."""
+
+    table: CatalogItem
+    relation: Relation
+    returning: Returning | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Truncate:
+    tables: tuple[CatalogItem, ...]
+
+
+class CopyFormat(enum.Enum):
+    TEXT = "text"
+    CSV = "csv"
+    PARQUET = "parquet"
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """COPY FROM has ``table`` and the positions of ``columns`` to fill; COPY TO has ``query``.
+
+    ``filename`` None: STDIN or STDOUT.  ``delimiter``, ``null``, ``quote`` and ``escape`` hold the format's defaults
+    where they weren't given.  ``force_null``, ``force_not_null``, ``force_quote``: column names ("*" for all).
+    """
+
+    format: CopyFormat
+    table: CatalogItem | None = None
+    columns: tuple[int, ...] = ()
+    query: BoundQuery | None = None
+    filename: str | None = None
+    header: bool = False
+    header_match: bool = False
+    delimiter: str = "\t"
+    null: str = "\\N"
+    quote: str = '"'
+    escape: str = '"'
+    force_quote: tuple[str, ...] = ()
+    force_null: tuple[str, ...] = ()
+    force_not_null: tuple[str, ...] = ()
+
+
+# --- definitions ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class CreateTable:
+    """``primary_key``: column positions in key order; its columns are not null already."""
+
+    schema: str
+    name: str
+    columns: tuple[ColumnDef, ...]
+    primary_key: tuple[int, ...] = ()
+    if_not_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CreateTableAs:
+    """``with_data`` False: the table starts empty."""
+
+    schema: str
+    name: str
+    columns: tuple[ColumnDef, ...]
+    relation: Relation
+    if_not_exists: bool = False
+    with_data: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class CreateView:
+    """``definition``: the query as written."""
+
+    schema: str
+    name: str
+    columns: tuple[ColumnDef, ...]
+    relation: Relation
+    definition: str
+    or_replace: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CreateMaterializedView:
+    schema: str
+    name: str
+    columns: tuple[ColumnDef, ...]
+    relation: Relation
+    definition: str
+    if_not_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CreateIndex:
+    """``keys`` are over the columns of ``on``.  ``name`` is None when the catalog should choose one; it then starts
+    from ``name_stem``.  The index lives in the schema of ``on``."""
+
+    on: CatalogItem
+    keys: tuple[Expr, ...]
+    name: str | None = None
+    name_stem: str = ""
+    if_not_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Drop:
+    """``names``: (schema or None, name) as written."""
+
+    kind: ItemKind
+    names: tuple[tuple[str | None, str], ...]
+    if_exists: bool = False
+    cascade: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CreateSchema:
+    name: str
+    if_not_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DropSchema:
+    names: tuple[str, ...]
+    if_exists: bool = False
+    cascade: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class AlterRename:
+    """ALTER … RENAME TO: ``kind`` as written, ``name`` (schema or None, name)."""
+
+    kind: ItemKind
+    name: tuple[str | None, str]
+    new_name: str
+    if_exists: bool = False
+
+
+# --- transactions and sessions -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Begin:
+    """``isolation``: "serializable" …, None for the session's default; ``read_only`` likewise."""
+
+    isolation: str | None = None
+    read_only: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    chain: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Rollback:
+    chain: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Savepoint:
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class RollbackTo:
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class SetTransaction:
+    """SET TRANSACTION, or with ``session`` SET SESSION CHARACTERISTICS AS TRANSACTION."""
+
+    isolation: str | None = None
+    read_only: bool | None = None
+    session: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Prepare:
+    """``parsed``: the ``ParsedStatement`` to bind at each EXECUTE or once, with ``param_types`` declared so far."""
+
+    name: str
+    parsed: Any
+    param_types: tuple[SqlType | None, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Execute:
+    """``arguments``: constant expressions, not yet cast to the parameters' types (an untyped literal is text)."""
+
+    name: str
+    arguments: tuple[Expr, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Deallocate:
+    """``name`` None: all."""
+
+    name: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Set:
+    """``values``: the items of the list as text; None: DEFAULT.  ``name`` is lower case."""
+
+    name: str
+    values: tuple[str, ...] | None
+    local: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Show:
+    """``name`` "all": every setting."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Reset:
+    """``name`` None: all."""
+
+    name: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Discard:
+    """``target``: all, plans, sequences or temp."""
+
+    target: str
+
+
+Statement: TypeAlias = (
+    Select
+    | Subscribe
+    | Explain
+    | ShowObjects
+    | Insert
+    | Update
+    | Delete
+    | Truncate
+    | Copy
+    | CreateTable
+    | CreateTableAs
+    | CreateView
+    | CreateMaterializedView
+    | CreateIndex
+    | Drop
+    | CreateSchema
+    | DropSchema
+    | AlterRename
+    | Begin
+    | Commit
+    | Rollback
+    | Savepoint
+    | Release
+    | RollbackTo
+    | SetTransaction
+    | Prepare
+    | Execute
+    | Deallocate
+    | Set
+    | Show
+    | Reset
+    | Discard
+)
