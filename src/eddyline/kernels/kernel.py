@@ -1,0 +1,73 @@
+"""``@kernel``: a Numba function with its signatures stated, compiled or loaded from cache on first use, then closed.
+
+A kernel never sees another dtype or layout than those stated: numba raises TypeError instead of compiling anew.
+Input arrays are declared read-only and C-contiguous (``READ``), which also admits writable ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from numba import njit, types
+
+__all__ = ["ADDRESS", "DESCS", "I64", "RUNS", "U8", "U64", "VOID", "Kernel", "kernel", "read", "write"]
+
+VOID: Final = types.void
+I64: Final = types.int64
+U64: Final = types.uint64
+U8: Final = types.uint8
+ADDRESS: Final = types.int64
+
+
+def read(dtype: Any, dimensions: int = 1) -> Any:
+    """A C-contiguous array that the kernel only reads."""
+    return types.Array(dtype, dimensions, "C", readonly=True)
+
+
+def write(dtype: Any, dimensions: int = 1) -> Any:
+    """A C-contiguous array that the kernel fills."""
+    return types.Array(dtype, dimensions, "C")
+
+
+#: descriptors of the columns of one batch: int64[columns, cells.WIDTH]
+DESCS: Final = read(I64, 2)
+#: descriptors of the columns of several runs: int64[runs, columns, cells.WIDTH]
+RUNS: Final = read(I64, 3)
+
+
+class Kernel:
+    """A compiled function; calling it before ``load`` loads it."""
+
+    __slots__ = ("_call", "dispatcher", "name", "signatures")
+
+    def __init__(self, function: Callable[..., Any], signatures: tuple[Any, ...], *, nogil: bool) -> None:
+        self.name = f"{function.__module__.rpartition('.')[2]}.{function.__name__}"
+        self.signatures = signatures
+        self.dispatcher = njit(cache=True, nogil=nogil)(function)
+        # either the loading call or the dispatcher itself; replaced once, by any thread, with an equal value
+        self._call: Callable[..., Any] = self._first_call
+
+    def __call__(self, *args: Any) -> Any:
+        return self._call(*args)
+
+    def _first_call(self, *args: Any) -> Any:
+        self.load()
+        return self._call(*args)
+
+    def load(self) -> None:
+        """Compiles every signature, or loads it from the cache.  Idempotent; numba serialises compilations."""
+        if self._call is self.dispatcher:
+            return
+        for signature in self.signatures:
+            self.dispatcher.compile(signature)
+        self._call = self.dispatcher
+
+
+def kernel(*signatures: Any, nogil: bool = True) -> Callable[[Callable[..., Any]], Kernel]:
+    """Decorator.  ``nogil=False`` for kernels that take less than about 50 µs."""
+
+    def wrap(function: Callable[..., Any]) -> Kernel:
+        return Kernel(function, signatures, nogil=nogil)
+
+    return wrap

@@ -1,0 +1,175 @@
+"""Arrow columns as kernels see them, and new columns that kernels fill.
+
+Out of scope: what the bytes mean; ``kernels.cells`` says that.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from typing import Final, Protocol
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from eddyline.kernels import cells
+from eddyline.kernels.gather import OUT, gather, sizes
+from eddyline.repr.types import Kind, SqlType, arrow_type
+
+__all__ = ["ColumnBuffers", "SortItem", "address_of", "cell_kinds", "describe", "gather_columns", "order_descriptors"]
+
+_KINDS: Final = {
+    Kind.BOOLEAN: cells.BITS,
+    Kind.SMALLINT: cells.INT16,
+    Kind.INTEGER: cells.INT32,
+    Kind.BIGINT: cells.INT64,
+    Kind.REAL: cells.FLOAT32,
+    Kind.DOUBLE: cells.FLOAT64,
+    Kind.TEXT: cells.BYTES,
+    Kind.VARCHAR: cells.BYTES,
+    Kind.BPCHAR: cells.BYTES,
+    Kind.BYTEA: cells.BYTES,
+    Kind.DATE: cells.INT32,
+    Kind.TIME: cells.INT64,
+    Kind.TIMESTAMP: cells.INT64,
+    Kind.TIMESTAMPTZ: cells.INT64,
+    Kind.INTERVAL: cells.INTERVAL,
+    Kind.UUID: cells.UUID,
+}
+
+#: below this many bytes Arrow's pool is quicker; above it fresh pages cost nothing until they are touched
+_POOL_BYTES: Final = 1 << 20
+
+Int64s = npt.NDArray[np.int64]
+
+
+class SortItem(Protocol):
+    """One ORDER BY item over input column ``column`` (``expr.ir.SortKey`` is one)."""
+
+    @property
+    def column(self) -> int: ...
+    @property
+    def desc(self) -> bool: ...
+    @property
+    def nulls_first(self) -> bool: ...
+
+
+def cell_kinds(types: Sequence[SqlType]) -> tuple[int, ...]:
+    """The cell kind of each column."""
+    return tuple(
+        (cells.NUMERIC if t.scale is None else cells.DECIMAL) if t.kind is Kind.NUMERIC else _KINDS[t.kind]
+        for t in types
+    )
+
+
+def address_of(array: npt.NDArray[np.generic]) -> int:
+    """Where the array's first element lies."""
+    address: int = array.__array_interface__["data"][0]
+    return address
+
+
+def describe(columns: Sequence[pa.Array], kinds: Sequence[int]) -> Int64s:
+    """int64[columns, WIDTH]: see ``kernels.cells``.  Valid while the arrays live.  O(columns), NULL counts included."""
+    rows = []
+    for array, kind in zip(columns, kinds, strict=True):
+        buffers = array.buffers()
+        offset = array.offset
+        validity = buffers[0].address if buffers[0] is not None and array.null_count else 0
+        if kind == cells.BYTES:
+            offsets = buffers[1].address + 8 * offset if buffers[1] is not None else 0
+            values = buffers[2].address if buffers[2] is not None else 0
+        else:
+            offsets = 0
+            values = buffers[1].address + cells.WIDTHS[kind] * offset if buffers[1] is not None else 0
+        rows.append((kind, values, offsets, validity, offset, 0))
+    return np.array(rows, np.int64).reshape(len(rows), cells.WIDTH)
+
+
+def order_descriptors(descriptors: Int64s, order: Sequence[SortItem]) -> Int64s:
+    """The ORDER BY items' descriptors, with their flags."""
+    items = descriptors[[item.column for item in order]]
+    for row, item in zip(items, order, strict=True):
+        row[5] = (cells.DESC if item.desc else 0) | (cells.NULLS_FIRST if item.nulls_first else 0)
+    return items
+
+
+def varlen_bytes(descriptors: Int64s, rows: int) -> list[int]:
+    """Bytes of values per column; 0 unless varlen."""
+    out = []
+    for kind, _, offsets, _, _, _ in descriptors.tolist():
+        if kind == cells.BYTES and rows:
+            first = ctypes.c_int64.from_address(offsets).value
+            out.append(ctypes.c_int64.from_address(offsets + 8 * rows).value - first)
+        else:
+            out.append(0)
+    return out
+
+
+def _allocate(size: int) -> pa.Buffer:
+    return pa.allocate_buffer(size) if size < _POOL_BYTES else pa.py_buffer(np.empty(size, np.uint8))
+
+
+class ColumnBuffers:
+    """Columns being written: room for ``rows`` rows and ``varlen[c]`` bytes of values in varlen column *c*.
+
+    One writer.  ``finish`` ends the writing; the buffers belong to the arrays from then on.
+    """
+
+    __slots__ = ("_buffers", "_kinds", "_types", "outs")
+
+    def __init__(
+        self,
+        types: Sequence[SqlType],
+        kinds: Sequence[int],
+        rows: int,
+        varlen: Sequence[int],
+        nullable: Sequence[bool],
+    ) -> None:
+        self._types = types
+        self._kinds = kinds
+        self._buffers: list[list[pa.Buffer | None]] = []
+        outs = []
+        for kind, size, null in zip(kinds, varlen, nullable, strict=True):
+            validity = pa.py_buffer(np.zeros((rows + 7) // 8, np.uint8)) if null else None
+            bitmap = validity.address if validity is not None else 0
+            if kind == cells.BYTES:
+                offsets = _allocate(8 * (rows + 1))
+                ctypes.c_int64.from_address(offsets.address).value = 0
+                values = _allocate(size)
+                self._buffers.append([validity, offsets, values])
+                outs.append((values.address, offsets.address, bitmap, 0))
+            else:
+                if kind == cells.BITS:
+                    values = pa.py_buffer(np.zeros((rows + 7) // 8, np.uint8))
+                else:
+                    values = _allocate(rows * cells.WIDTHS[kind])
+                self._buffers.append([validity, values])
+                outs.append((values.address, 0, bitmap, 0))
+        #: int64[columns, OUT], for ``kernels.gather``
+        self.outs: Int64s = np.array(outs, np.int64).reshape(len(outs), OUT)
+
+    def finish(self, rows: int) -> tuple[pa.Array, ...]:
+        """The first ``rows`` rows as arrays."""
+        return tuple(
+            pa.Array.from_buffers(arrow_type(t), rows, buffers)
+            for t, buffers in zip(self._types, self._buffers, strict=True)
+        )
+
+
+def gather_columns(
+    types: Sequence[SqlType], kinds: Sequence[int], descs: Int64s, skip: int, runs: Int64s, rows: Int64s
+) -> tuple[pa.Array, ...]:
+    """The columns of the picked rows; ``descs`` int64[runs, skip + columns, WIDTH].  O(picks × columns)."""
+    columns = len(kinds)
+    if columns == 0:
+        return ()
+    sized = np.zeros((columns, OUT), np.int64)
+    varlen = [0] * columns
+    if cells.BYTES in kinds:
+        sizes(descs, skip, runs, rows, sized)
+        varlen = sized[:, 3].tolist()
+    nullable = (descs[:, skip:, 3] != 0).any(axis=0).tolist()
+    buffers = ColumnBuffers(types, kinds, len(rows), varlen, nullable)
+    gather(descs, skip, runs, rows, 0, len(rows), 0, buffers.outs)
+    return buffers.finish(len(rows))

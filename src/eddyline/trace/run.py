@@ -1,0 +1,240 @@
+"""Runs: immutable sorted updates over an interval of times.
+
+Invariants of a run:
+I1  rows are sorted by (key hash, second word, canonical row order, time), where the second word is the value hash, or
+    for a layout with an ORDER BY the monotone prefix of its first item, and the canonical order then starts with the
+    ORDER BY items: the rows of a key stand in ORDER BY order;
+I2  no two rows have the same image and time, and no diff is zero;
+I3  every update of the collection with lower <= time < upper is in it, with times advanced to ``since``;
+I4  every array is flat: NumPy for hashes, times and diffs, contiguous Arrow for columns.
+Key and value hashes only order: equality of rows is decided by comparing them.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from eddyline.errors import make_error
+from eddyline.kernels.rows import OVERFLOW, compact_rows, sort_rows
+from eddyline.repr.batch import Batch, Int64s
+from eddyline.repr.time import Frontier
+from eddyline.repr.types import SqlType
+from eddyline.trace.columns import (
+    SortItem,
+    address_of,
+    cell_kinds,
+    describe,
+    gather_columns,
+    order_descriptors,
+    varlen_bytes,
+)
+from eddyline.trace.hasher import Hasher
+from eddyline.trace.order import prefixes_of
+
+__all__ = ["Layout", "Run", "Uint64s", "build_run", "consolidate", "sort_order"]
+
+Uint64s = npt.NDArray[np.uint64]
+
+_BUCKET_ROWS: Final = 8
+_BUCKET_BITS: Final = 14
+
+
+class Layout(NamedTuple):
+    """Row type, key columns, and for top-k arrangements the ORDER BY inside a key."""
+
+    types: tuple[SqlType, ...]
+    key: tuple[int, ...]
+    order: tuple[SortItem, ...] = ()
+
+
+class Run:
+    """Updates with lower <= time < upper (before advancing to ``since``); see the module's invariants."""
+
+    __slots__ = (
+        "columns",
+        "descriptors",
+        "diffs",
+        "head",
+        "key_hashes",
+        "layout",
+        "lower",
+        "since",
+        "times",
+        "upper",
+        "value_hashes",
+    )
+
+    def __init__(
+        self,
+        layout: Layout,
+        columns: tuple[pa.Array, ...],
+        key_hashes: Uint64s,
+        value_hashes: Uint64s,
+        times: Int64s,
+        diffs: Int64s,
+        *,
+        lower: Frontier,
+        upper: Frontier,
+        since: Frontier,
+    ) -> None:
+        self.layout = layout
+        self.columns = columns
+        self.key_hashes = key_hashes
+        #: the second sort word: a hash of the columns outside the key, or the ORDER BY prefix
+        self.value_hashes = value_hashes
+        self.times = times
+        self.diffs = diffs
+        self.lower = lower
+        self.upper = upper
+        self.since = since
+        described = describe(columns, cell_kinds(layout.types))
+        if layout.order:
+            described = np.concatenate((order_descriptors(described, layout.order), described))
+        #: int64[items, WIDTH]: the ORDER BY items, if any, then the columns
+        self.descriptors = described
+        #: int64[HEAD], see ``kernels.rows``
+        self.head = np.array(
+            (
+                address_of(key_hashes),
+                len(times),
+                address_of(value_hashes),
+                value_hashes.strides[0],
+                address_of(times),
+                times.strides[0],
+                address_of(diffs),
+                diffs.strides[0],
+            ),
+            np.int64,
+        )
+
+    def __len__(self) -> int:
+        return len(self.times)
+
+    def __repr__(self) -> str:
+        return f"Run({len(self)} × {len(self.columns)}, [{self.lower}, {self.upper}), since {self.since})"
+
+    @property
+    def types(self) -> tuple[SqlType, ...]:
+        return self.layout.types
+
+    @property
+    def skip(self) -> int:
+        """Descriptors before the columns'."""
+        return len(self.layout.order)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the live rows."""
+        described = self.descriptors[self.skip :]
+        fixed = sum(max(c.nbytes, 0) for c in self.columns) if len(self) else 0
+        return fixed + 32 * len(self) + 8 * described.size
+
+    def varlen_bytes(self) -> list[int]:
+        """Bytes of values per column; 0 unless varlen."""
+        return varlen_bytes(self.descriptors[self.skip :], len(self))
+
+    def batch(self) -> Batch:
+        """The run's updates, by reference."""
+        return Batch(self.layout.types, self.columns, self.times, self.diffs)
+
+
+def sort_order(descriptors: Int64s, hashes: Uint64s, words: Uint64s, times: Int64s) -> Int64s:
+    """int64[n]: the stable order by (hash, word, canonical row order, time)."""
+    rows = len(times)
+    order = np.empty(rows, np.int64)
+    if rows == 1:
+        order[0] = 0
+        return order
+    bits = min(max((rows // _BUCKET_ROWS).bit_length() - 1, 0), _BUCKET_BITS)
+    sort_rows(
+        descriptors[None], hashes, words, times, np.empty((1 << bits) + 1, np.int64), order, np.empty(rows, np.int64)
+    )
+    return order
+
+
+def build_run(
+    batch: Batch, layout: Layout, hasher: Hasher, *, lower: Frontier, upper: Frontier, since: Frontier
+) -> Run:
+    """The run of a batch, in any order and not consolidated, with lower <= time < upper (ValueError, checked).
+
+    Times below ``since`` are advanced to it.  DataError 22003 if a multiplicity leaves int64.  O(n log n).
+    """
+    rows = len(batch)
+    times = np.ascontiguousarray(batch.times, np.int64)
+    diffs = np.ascontiguousarray(batch.diffs, np.int64)
+    if rows:
+        if int(times.min()) < lower or int(times.max()) >= upper:
+            raise ValueError(f"times {times.min()} .. {times.max()} outside [{lower}, {upper})")
+        if since > lower:
+            times = np.maximum(times, since)
+    kinds = cell_kinds(layout.types)
+    described = describe(batch.columns, kinds)
+    hashes = hasher.hash_described(described[list(layout.key)], rows)
+    items = described
+    if layout.order:
+        ordered = order_descriptors(described, layout.order)
+        words = prefixes_of(ordered[0], rows)
+        items = np.concatenate((ordered, described))
+    else:
+        rest = [c for c in range(len(kinds)) if c not in layout.key]
+        words = hasher.hash_described(described[rest], rows) if rest else np.zeros(rows, np.uint64)
+    order = sort_order(items, hashes, words, times)
+    out = np.empty((4, rows), np.int64)
+    out_hashes, out_words = out[0].view(np.uint64), out[1].view(np.uint64)
+    kept = compact_rows(items[None], hashes, words, times, diffs, order, out_hashes, out_words, out[2], out[3])
+    if kept == OVERFLOW:
+        raise make_error("22003", "row multiplicity out of range")
+    picks = order[:kept]
+    columns = gather_columns(layout.types, kinds, described[None], 0, np.zeros(kept, np.int64), picks)
+    return Run(
+        layout,
+        columns,
+        out_hashes[:kept],
+        out_words[:kept],
+        out[2, :kept],
+        out[3, :kept],
+        lower=lower,
+        upper=upper,
+        since=since,
+    )
+
+
+def consolidate(batch: Batch, hasher: Hasher) -> Batch:
+    """The batch with the diffs of identical (row, time) summed and zeros gone, in no promised order.
+
+    DataError 22003 if a multiplicity leaves int64.  O(n log n).
+    """
+    rows = len(batch)
+    if rows == 0:
+        return batch
+    described = describe(batch.columns, cell_kinds(batch.types))
+    times = np.ascontiguousarray(batch.times, np.int64)
+    diffs = np.ascontiguousarray(batch.diffs, np.int64)
+    if rows == 1:
+        return batch if diffs[0] else Batch.empty(batch.types)
+    hashes = hasher.hash_described(described, rows)
+    words = np.zeros(rows, np.uint64)
+    order = sort_order(described, hashes, words, times)
+    out = np.empty((4, rows), np.int64)
+    kept = compact_rows(
+        described[None],
+        hashes,
+        words,
+        times,
+        diffs,
+        order,
+        out[0].view(np.uint64),
+        out[1].view(np.uint64),
+        out[2],
+        out[3],
+    )
+    if kept == OVERFLOW:
+        raise make_error("22003", "row multiplicity out of range")
+    columns = gather_columns(
+        batch.types, cell_kinds(batch.types), described[None], 0, np.zeros(kept, np.int64), order[:kept]
+    )
+    return Batch(batch.types, columns, out[2, :kept], out[3, :kept])

@@ -1,0 +1,276 @@
+"""A trace: the history of one arranged collection on one worker, as a spine of runs.
+
+Invariants:
+I1  the spine's runs have ascending, disjoint intervals, and hold every update below ``upper`` with time advanced to at
+    most ``since``; an interval without a run had no updates, or none that remain;
+I2  ``since`` never passes a handle's ``since``; neither it nor ``upper`` regresses;
+I3  a merge reads only its inputs and is swapped in whole: a snapshot never changes;
+I4  no run reaches from below the lowest ``through`` hold to at or past it, unless it or its merge is older than the hold.
+
+*Merging.*  One-row inserts are kept as tiny runs, folded once there are TINY_RUNS of them.  For the rest, neighbours
+merge when the older is less than twice the newer.  Each insert of n rows gives every merge in progress 4n + 1024 rows of
+fuel: a merge of M rows ends before M / 4 newer rows have come, so sizes stay geometric and runs logarithmic.
+
+Thread: one writer (insert, advance_upper, work).  Snapshots and handles: any thread.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import Final
+
+from eddyline.repr.time import MIN_TIME, Frontier
+from eddyline.trace.merge import Merge, RunSet
+from eddyline.trace.run import Layout, Run
+from eddyline.trace.snapshot import Snapshot
+
+__all__ = ["Trace", "TraceHandle"]
+
+TINY_RUNS: Final = 16
+_TINY_ROWS: Final = 64
+_FUEL_PER_ROW: Final = 4
+_FUEL_ROWS: Final = 1024
+
+
+class Trace:
+    """See the module.  ``lower``: where it starts; rows below have been advanced to it."""
+
+    def __init__(self, layout: Layout, *, lower: Frontier = Frontier(MIN_TIME)) -> None:
+        self.layout = layout
+        # the runs in force, oldest first; replaced, never changed; written by the writer's thread
+        self._set = RunSet(layout, ())
+        # merges in progress by the identity of their first input; writer's thread only
+        self._merges: dict[int, Merge] = {}
+        # walks over dead rows not yet paid for by merging
+        self._debt_rows = 0
+        # guards _holds and _since against handles of other threads; held for O(handles)
+        self._lock = threading.Lock()
+        self._holds: dict[TraceHandle, tuple[Frontier, Frontier]] = {}
+        self._since = lower
+        self._snapshot = Snapshot(layout, self._set, lower, lower)
+
+    @property
+    def upper(self) -> Frontier:
+        """Every update below it is in the trace."""
+        return self._snapshot.upper
+
+    @property
+    def since(self) -> Frontier:
+        """The trace answers exactly for times at or past it."""
+        return self._since
+
+    @property
+    def rows(self) -> int:
+        """Updates held, merges in progress not counted."""
+        return self._set.rows
+
+    @property
+    def bytes(self) -> int:
+        return sum(run.nbytes for run in self._set.runs)
+
+    @property
+    def runs(self) -> int:
+        return len(self._set.runs)
+
+    def snapshot(self) -> Snapshot:
+        """The trace as it stands.  O(1)."""
+        return self._snapshot
+
+    def insert(self, run: Run) -> None:
+        """Appends an interval and pays for merging.  ValueError unless ``run.lower`` is the trace's upper.
+
+        Amortised O(rows × log(trace rows)).
+        """
+        if run.lower != self.upper:
+            raise ValueError(f"a run of [{run.lower}, {run.upper}) cannot follow upper {self.upper}")
+        if len(run):
+            self._replace((*self._set.runs, run), run.upper)
+            self._fold_tiny()
+            self._begin_merges()
+            self._fuel_all(_FUEL_PER_ROW * len(run) + _FUEL_ROWS)
+        else:
+            self.advance_upper(run.upper)
+
+    def advance_upper(self, upper: Frontier) -> None:
+        """Seals an interval without updates.  ValueError if it regresses.  O(1)."""
+        if upper < self.upper:
+            raise ValueError(f"upper {upper} regresses from {self.upper}")
+        self._snapshot = Snapshot(self.layout, self._set, upper, self._since)
+
+    def add_debt(self, rows: int) -> None:
+        """Asks for as much more merging: readers passed ``rows`` updates of rows that are gone.  O(1)."""
+        self._debt_rows += rows
+
+    def work(self, fuel_rows: int) -> bool:
+        """Merges up to ``fuel_rows`` rows; True if more is left to do."""
+        self._begin_merges()
+        self._fuel(fuel_rows)
+        self._begin_merges()
+        return bool(self._merges)
+
+    def handle(self, *, since: Frontier, through: Frontier) -> TraceHandle:
+        """A hold: the trace stays exact from ``since`` on, and keeps a run boundary at ``through``.
+
+        ValueError if ``since`` is below the trace's.
+        """
+        handle = TraceHandle(self)
+        with self._lock:
+            if since < self._since:
+                raise ValueError(f"since {since} is below the trace's {self._since}")
+            self._holds[handle] = (since, through)
+        return handle
+
+    def _hold(self, handle: TraceHandle, since: Frontier | None, through: Frontier | None) -> None:
+        with self._lock:
+            old_since, old_through = self._holds[handle]
+            new_since = old_since if since is None else since
+            if new_since < old_since:
+                raise ValueError(f"since {new_since} regresses from {old_since}")
+            self._holds[handle] = (new_since, old_through if through is None else through)
+            self._raise_since()
+
+    def _release(self, handle: TraceHandle) -> None:
+        with self._lock:
+            if self._holds.pop(handle, None) is not None:
+                self._raise_since()
+
+    def _raise_since(self) -> None:
+        """With the lock held.  Without holds since stays: nobody has said how far it may go."""
+        if self._holds:
+            self._since = max(self._since, min(since for since, _ in self._holds.values()))
+
+    def _holds_of(self, handle: TraceHandle) -> tuple[Frontier, Frontier]:
+        with self._lock:
+            return self._holds[handle]
+
+    def _boundary(self) -> Frontier | None:
+        with self._lock:
+            return min((through for _, through in self._holds.values()), default=None)
+
+    def _replace(self, runs: tuple[Run, ...], upper: Frontier) -> None:
+        self._set = RunSet(self.layout, runs)
+        self._snapshot = Snapshot(self.layout, self._set, upper, self._since)
+
+    def _fold_tiny(self) -> None:
+        """Merges the trailing tiny runs at once when there are many."""
+        runs = self._set.runs
+        boundary = self._boundary()
+        start = len(runs)
+        while start > 0 and len(runs[start - 1]) <= _TINY_ROWS and not self._merging(start - 1):
+            if start < len(runs) and self._apart(runs[start - 1], runs[start], boundary):
+                break
+            start -= 1
+        if len(runs) - start < TINY_RUNS:
+            return
+        merge = Merge(self.layout, runs[start:], self._since)
+        merge.work(merge.left_rows + 1)
+        merged = merge.result()
+        self._replace(runs[:start] if merged is None else (*runs[:start], merged), self.upper)
+
+    @staticmethod
+    def _apart(older: Run, newer: Run, boundary: Frontier | None) -> bool:
+        """Whether the physical hold lies between two neighbours."""
+        return boundary is not None and older.lower < boundary <= newer.lower
+
+    def _merging(self, position: int) -> bool:
+        runs = self._set.runs
+        return id(runs[position]) in self._merges or (position > 0 and id(runs[position - 1]) in self._merges)
+
+    def _begin_merges(self) -> None:
+        """Starts a merge for every pair of neighbours out of proportion, newest first, and one for the debt."""
+        boundary = self._boundary()
+        runs = self._set.runs
+        position = len(runs) - 1
+        while position > 0:
+            older, newer = runs[position - 1], runs[position]
+            tiny = len(older) <= _TINY_ROWS and len(newer) <= _TINY_ROWS
+            if (
+                not tiny
+                and len(older) < 2 * len(newer)
+                and not self._merging(position)
+                and not self._merging(position - 1)
+                and not self._apart(older, newer, boundary)
+            ):
+                self._merges[id(older)] = Merge(self.layout, (older, newer), self._since)
+                position -= 1
+            position -= 1
+        self._begin_for_debt(boundary)
+
+    def _begin_for_debt(self, boundary: Frontier | None) -> None:
+        if not self._debt_rows or self._merges:
+            return
+        runs = self._set.runs
+        pairs = [
+            (len(older) + len(newer), older, newer)
+            for older, newer in zip(runs, runs[1:], strict=False)
+            if not self._apart(older, newer, boundary)
+        ]
+        if not pairs:
+            self._debt_rows = 0
+            return
+        size, older, newer = min(pairs, key=lambda pair: pair[0])
+        if size <= self._debt_rows:
+            self._debt_rows -= size
+            self._merges[id(older)] = Merge(self.layout, (older, newer), self._since)
+
+    def _fuel_all(self, fuel_rows: int) -> None:
+        """Gives every merge in progress ``fuel_rows``."""
+        for key, merge in list(self._merges.items()):
+            merge.work(fuel_rows)
+            if merge.done:
+                self._finish(key, merge)
+
+    def _fuel(self, fuel_rows: int) -> None:
+        """Spends ``fuel_rows`` on the merges in progress, smallest remainder first."""
+        while fuel_rows > 0 and self._merges:
+            key, merge = min(self._merges.items(), key=lambda item: item[1].left_rows)
+            fuel_rows = merge.work(fuel_rows)
+            if merge.done:
+                self._finish(key, merge)
+                self._begin_merges()
+
+    def _finish(self, key: int, merge: Merge) -> None:
+        """Swaps the result in for the inputs; their memory goes with the last snapshot that holds them."""
+        del self._merges[key]
+        runs = self._set.runs
+        at = runs.index(merge.runs.runs[0])
+        merged = merge.result()
+        middle = () if merged is None else (merged,)
+        self._replace((*runs[:at], *middle, *runs[at + len(merge.runs.runs) :]), self.upper)
+
+
+class TraceHandle:
+    """A logical hold (``since``) and a physical one (``through``) on a trace.  Any thread, one at a time."""
+
+    __slots__ = ("_trace",)
+
+    def __init__(self, trace: Trace) -> None:
+        self._trace = trace
+
+    @property
+    def trace(self) -> Trace:
+        return self._trace
+
+    @property
+    def since(self) -> Frontier:
+        """The hold's own since.  KeyError after ``close``."""
+        return self._trace._holds_of(self)[0]
+
+    @property
+    def through(self) -> Frontier:
+        return self._trace._holds_of(self)[1]
+
+    def downgrade(self, since: Frontier) -> None:
+        """Gives up the times below ``since``.  ValueError if it regresses."""
+        self._trace._hold(self, since, None)
+
+    def set_through(self, through: Frontier) -> None:
+        """Moves the run boundary that is kept."""
+        self._trace._hold(self, None, through)
+
+    def close(self) -> None:
+        """Releases both holds.  Idempotent."""
+        self._trace._release(self)
+
+    def snapshot(self) -> Snapshot:
+        return self._trace.snapshot()
