@@ -3,11 +3,14 @@
 The binder and the decorrelation emit it, rewrites transform it, ``plan.lower`` turns it into a dataflow.
 Every node has ``types``, the row type of its result.  A collection is a bag with signed multiplicities; only
 ``Negate`` makes negative ones, and ``Threshold`` removes them.
+
+``types`` of a composite node is computed once and kept: a plan is walked many times, and may be deep.
 """
 
 from __future__ import annotations
 
 import enum
+from functools import cached_property
 from typing import TypeAlias
 
 import msgspec
@@ -66,52 +69,52 @@ class LocalGet(msgspec.Struct, frozen=True, tag_field="op", tag="local_get"):
     types: tuple[SqlType, ...]
 
 
-class Let(msgspec.Struct, frozen=True, tag_field="op", tag="let"):
+class Let(msgspec.Struct, frozen=True, dict=True, tag_field="op", tag="let"):
     """``value`` is computed once and shared by every ``LocalGet(name)`` in ``body``.  Names are unique in a plan."""
 
     name: str
     value: Relation
     body: Relation
 
-    @property
+    @cached_property
     def types(self) -> tuple[SqlType, ...]:
         return self.body.types
 
 
-class Project(msgspec.Struct, frozen=True, tag_field="op", tag="project"):
+class Project(msgspec.Struct, frozen=True, dict=True, tag_field="op", tag="project"):
     input: Relation
     columns: tuple[int, ...]
 
-    @property
+    @cached_property
     def types(self) -> tuple[SqlType, ...]:
         types = self.input.types
         return tuple(types[c] for c in self.columns)
 
 
-class Map(msgspec.Struct, frozen=True, tag_field="op", tag="map"):
+class Map(msgspec.Struct, frozen=True, dict=True, tag_field="op", tag="map"):
     """Appends one column per expression; expression *i* may read input columns and the results of those before it."""
 
     input: Relation
     exprs: tuple[Expr, ...]
 
-    @property
+    @cached_property
     def types(self) -> tuple[SqlType, ...]:
         return (*self.input.types, *(e.type for e in self.exprs))
 
 
-class Filter(msgspec.Struct, frozen=True, tag_field="op", tag="filter"):
+class Filter(msgspec.Struct, frozen=True, dict=True, tag_field="op", tag="filter"):
     """Rows for which every predicate is true (not null).  Predicates are in source order; a later one may rely on
     an earlier one as its guard only if both stand in one ``And``."""
 
     input: Relation
     predicates: tuple[Expr, ...]
 
-    @property
+    @cached_property
     def types(self) -> tuple[SqlType, ...]:
         return self.input.types
 
 
-class FlatMap(msgspec.Struct, frozen=True, tag_field="op", tag="flat_map"):
+class FlatMap(msgspec.Struct, frozen=True, dict=True, tag_field="op", tag="flat_map"):
     """Each input row times the rows of a table function; its columns are appended.  ``func``: generate_series."""
 
     input: Relation
@@ -119,12 +122,12 @@ class FlatMap(msgspec.Struct, frozen=True, tag_field="op", tag="flat_map"):
     args: tuple[Expr, ...]
     output: tuple[SqlType, ...]
 
-    @property
+    @cached_property
     def types(self) -> tuple[SqlType, ...]:
         return (*self.input.types, *self.output)
 
 
-class Join(msgspec.Struct, frozen=True, tag_field="op", tag="join"):
+class Join(msgspec.Struct, frozen=True, dict=True, tag_field="op", tag="join"):
     """``on`` are predicates over left columns then right columns, all of which must be true.  No predicate: cross.
 
     Equality predicates are ``Call("eq", (l, r))``; null-safe ones ``Call("is_not_distinct_from", (l, r))``.
@@ -136,14 +139,14 @@ class Join(msgspec.Struct, frozen=True, tag_field="op", tag="join"):
     right: Relation
     on: tuple[Expr, ...]
 
-    @property
+    @cached_property
     def types(self) -> tuple[SqlType, ...]:
         if self.kind in (JoinKind.SEMI, JoinKind.ANTI):
             return self.left.types
         return (*self.left.types, *self.right.types)
 
 
-class Reduce(msgspec.Struct, frozen=True, tag_field="op", tag="reduce"):
+class Reduce(msgspec.Struct, frozen=True, dict=True, tag_field="op", tag="reduce"):
     """One row per distinct key: keys then aggregates.  Without keys there is always exactly one row
     (``global_row``), also over no input, as SQL's ungrouped aggregates have it."""
 
@@ -152,22 +155,22 @@ class Reduce(msgspec.Struct, frozen=True, tag_field="op", tag="reduce"):
     aggregates: tuple[AggregateCall, ...]
     global_row: bool = False
 
-    @property
+    @cached_property
     def types(self) -> tuple[SqlType, ...]:
         return (*(k.type for k in self.keys), *(a.type for a in self.aggregates))
 
 
-class Distinct(msgspec.Struct, frozen=True, tag_field="op", tag="distinct"):
+class Distinct(msgspec.Struct, frozen=True, dict=True, tag_field="op", tag="distinct"):
     """Every row with a positive multiplicity, once."""
 
     input: Relation
 
-    @property
+    @cached_property
     def types(self) -> tuple[SqlType, ...]:
         return self.input.types
 
 
-class TopK(msgspec.Struct, frozen=True, tag_field="op", tag="top_k"):
+class TopK(msgspec.Struct, frozen=True, dict=True, tag_field="op", tag="top_k"):
     """Per group (NULLs equal), rows ``offset <= i < offset + limit`` in the order; ties by canonical row order.
     ``limit`` and ``offset`` are expressions without columns (literals or parameters), None = unbounded / 0."""
 
@@ -177,35 +180,35 @@ class TopK(msgspec.Struct, frozen=True, tag_field="op", tag="top_k"):
     limit: Expr | None = None
     offset: Expr | None = None
 
-    @property
+    @cached_property
     def types(self) -> tuple[SqlType, ...]:
         return self.input.types
 
 
-class Union(msgspec.Struct, frozen=True, tag_field="op", tag="union"):
+class Union(msgspec.Struct, frozen=True, dict=True, tag_field="op", tag="union"):
     """The bag sum; all inputs have the same types."""
 
     inputs: tuple[Relation, ...]
 
-    @property
+    @cached_property
     def types(self) -> tuple[SqlType, ...]:
         return self.inputs[0].types
 
 
-class Negate(msgspec.Struct, frozen=True, tag_field="op", tag="negate"):
+class Negate(msgspec.Struct, frozen=True, dict=True, tag_field="op", tag="negate"):
     input: Relation
 
-    @property
+    @cached_property
     def types(self) -> tuple[SqlType, ...]:
         return self.input.types
 
 
-class Threshold(msgspec.Struct, frozen=True, tag_field="op", tag="threshold"):
+class Threshold(msgspec.Struct, frozen=True, dict=True, tag_field="op", tag="threshold"):
     """Rows with a positive multiplicity, with that multiplicity."""
 
     input: Relation
 
-    @property
+    @cached_property
     def types(self) -> tuple[SqlType, ...]:
         return self.input.types
 

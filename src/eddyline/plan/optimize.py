@@ -1,0 +1,57 @@
+"""From a bound relation to one that is cheap to maintain: the order of the rewrites."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from eddyline.plan.blocks import Block, block_of, inline_cheap, relation_of, share_common
+from eddyline.plan.facts import NO_FACTS, CatalogFacts
+from eddyline.plan.relation import Relation
+from eddyline.plan.rewrites.drop_empty import drop_empty
+from eddyline.plan.rewrites.fuse import fuse
+from eddyline.plan.rewrites.narrow import narrow_block
+from eddyline.plan.rewrites.order_joins import order_joins
+from eddyline.plan.rewrites.push_filters import push_filters
+from eddyline.plan.rewrites.simplify_distinct import simplify_distinct
+from eddyline.plan.rewrites.simplify_outer_joins import simplify_outer_joins
+
+__all__ = ["REWRITES", "Rewrite", "optimize"]
+
+Rewrite = Callable[[Relation, CatalogFacts], Relation]
+
+#: one round; each leaves the meaning as it is, and never adds an error that was not there
+REWRITES: tuple[Rewrite, ...] = (
+    fuse,
+    drop_empty,
+    simplify_outer_joins,
+    push_filters,
+    fuse,
+    order_joins,
+    push_filters,
+    simplify_distinct,
+    fuse,
+)
+
+
+def optimize(relation: Relation, facts: CatalogFacts = NO_FACTS) -> Relation:
+    """An equivalent relation: filters and projections near the leaves, common parts shared by ``Let``.
+
+    It may avoid errors that ``relation`` would meet; never the reverse.  Cost: a few linear walks.
+    """
+    block = share_common(inline_cheap(block_of(relation)), stateful_only=True)
+    block = _round(block, facts)
+    block = inline_cheap(narrow_block(block))  # what was folded away may leave a value with one reader
+    block = narrow_block(_round(block, facts))
+    block = _each(block, fuse, facts)
+    return relation_of(share_common(block, stateful_only=False))
+
+
+def _round(block: Block, facts: CatalogFacts) -> Block:
+    for rewrite in REWRITES:
+        block = _each(block, rewrite, facts)
+    return block
+
+
+def _each(block: Block, rewrite: Rewrite, facts: CatalogFacts) -> Block:
+    values = tuple((name, rewrite(value, facts)) for name, value in block.values)
+    return Block(values, rewrite(block.body, facts))

@@ -1,0 +1,192 @@
+"""Properties of expressions that decide where a plan may evaluate them.
+
+A *fallible* expression may fail on some row.  It must never be evaluated on a row that the query would not have
+shown it: such a row may be the very one that a filter or a join was there to remove.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from eddyline.expr.functions import implementation
+from eddyline.expr.ir import (
+    And,
+    Call,
+    Case,
+    Cast,
+    Coalesce,
+    Column,
+    Expr,
+    Literal,
+    Or,
+    Parameter,
+    Raise,
+    children,
+    columns_of,
+    rewrite,
+    walk,
+)
+from eddyline.repr.types import BOOLEAN, Kind, SqlType
+
+__all__ = [
+    "COMPARISONS",
+    "TRUE",
+    "conjuncts",
+    "fallible",
+    "image_blind",
+    "is_constant",
+    "is_false",
+    "is_true",
+    "links_sides",
+    "lossless_cast",
+    "rejects_nulls",
+    "substitute",
+]
+
+TRUE = Literal(True, BOOLEAN)
+COMPARISONS = frozenset({"eq", "ne", "lt", "le", "gt", "ge", "is_distinct_from", "is_not_distinct_from"})
+_NULL_TESTS = frozenset({"is_null", "is_not_null"})
+_REJECTING_TESTS = frozenset({"is_not_null", "is_true", "is_false", "is_not_unknown"})
+_INTEGER_WIDTH = {Kind.SMALLINT: 2, Kind.INTEGER: 4, Kind.BIGINT: 8}
+_FLOAT_WIDTH = {Kind.REAL: 4, Kind.DOUBLE: 8}
+_STRINGS = frozenset({Kind.TEXT, Kind.VARCHAR, Kind.BPCHAR})
+#: kinds of which SQL-equal values may differ (1.0 and 1.00, -0 and 0, 1 month and 30 days)
+_AMBIGUOUS = frozenset({Kind.REAL, Kind.DOUBLE, Kind.INTERVAL})
+
+
+def conjuncts(predicates: Iterable[Expr]) -> tuple[Expr, ...]:
+    """The predicates with nested ANDs spread out, in evaluation order, without the literal true."""
+    out: list[Expr] = []
+    stack = list(predicates)[::-1]
+    while stack:
+        predicate = stack.pop()
+        if isinstance(predicate, And):
+            stack.extend(reversed(predicate.args))
+        elif not is_true(predicate):
+            out.append(predicate)
+    return tuple(out)
+
+
+def is_true(expr: Expr) -> bool:
+    return isinstance(expr, Literal) and expr.value is True
+
+
+def is_false(expr: Expr) -> bool:
+    """A literal that no row passes: false or NULL."""
+    return isinstance(expr, Literal) and (expr.value is False or expr.value is None)
+
+
+def is_constant(expr: Expr) -> bool:
+    """One value for the whole statement: a literal or a parameter."""
+    return isinstance(expr, (Literal, Parameter))
+
+
+def lossless_cast(source: SqlType, target: SqlType) -> bool:
+    """Whether the cast cannot fail: widening, or to text without a length."""
+    if source == target:
+        return True
+    if target.kind in (Kind.TEXT, Kind.VARCHAR) and target.length is None:
+        return True
+    if source.kind in _STRINGS and target.kind is Kind.BPCHAR and target.length is None:
+        return True
+    if source.kind in _INTEGER_WIDTH:
+        if target.kind in _INTEGER_WIDTH:
+            return _INTEGER_WIDTH[source.kind] <= _INTEGER_WIDTH[target.kind]
+        return target.kind in _FLOAT_WIDTH or (target.kind is Kind.NUMERIC and target.precision is None)
+    if source.kind in _FLOAT_WIDTH and target.kind in _FLOAT_WIDTH:
+        return _FLOAT_WIDTH[source.kind] <= _FLOAT_WIDTH[target.kind]
+    return source.kind is Kind.NUMERIC and target == SqlType(Kind.NUMERIC)
+
+
+def fallible(expr: Expr) -> bool:
+    """Whether some row may make ``expr`` fail.  What is not known to be total counts as fallible."""
+    return any(_may_fail(node) for node in walk(expr))
+
+
+def _may_fail(node: Expr) -> bool:
+    match node:
+        case Raise():
+            return True
+        case Cast():
+            return not lossless_cast(node.input.type, node.type)
+        case Call():
+            try:
+                return implementation(node.func).fallible
+            except KeyError:
+                return True
+        case _:
+            return False
+
+
+def image_blind(expr: Expr) -> bool:
+    """Whether SQL-equal inputs always give the same result.
+
+    Only then may ``expr`` move below a grouping, which keeps one of several equal values.
+    """
+    stack = [(expr, False)]
+    while stack:
+        node, compared = stack.pop()
+        if isinstance(node, Column) and not compared and _ambiguous(node.type):
+            return False
+        inside = isinstance(node, Call) and (node.func in COMPARISONS or node.func in _NULL_TESTS)
+        stack.extend((child, inside) for child in children(node))
+    return True
+
+
+def _ambiguous(sql_type: SqlType) -> bool:
+    return sql_type.kind in _AMBIGUOUS or (sql_type.kind is Kind.NUMERIC and sql_type.scale is None)
+
+
+def _null_when(expr: Expr, columns: frozenset[int]) -> bool:
+    """Whether ``expr`` is NULL for certain when all of ``columns`` are (it may fail instead)."""
+    match expr:
+        case Column():
+            return expr.index in columns
+        case Literal():
+            return expr.value is None
+        case Cast():
+            return _null_when(expr.input, columns)
+        case Call():
+            try:
+                strict = implementation(expr.func).strict
+            except KeyError:
+                return False
+            return strict and any(_null_when(a, columns) for a in expr.args)
+        case Coalesce():
+            return all(_null_when(a, columns) for a in expr.args)
+        case Case():
+            return all(_null_when(r, columns) for _, r in expr.whens) and _null_when(expr.otherwise, columns)
+        case _:
+            return False
+
+
+def rejects_nulls(predicate: Expr, columns: frozenset[int]) -> bool:
+    """Whether ``predicate`` is not true for certain when all of ``columns`` are NULL."""
+    match predicate:
+        case And():
+            return any(rejects_nulls(a, columns) for a in predicate.args)
+        case Or():
+            return all(rejects_nulls(a, columns) for a in predicate.args)
+        case Call() if predicate.func in _REJECTING_TESTS:
+            return _null_when(predicate.args[0], columns)
+        case _:
+            return is_false(predicate) or _null_when(predicate, columns)
+
+
+def links_sides(predicate: Expr, left_width: int) -> bool:
+    """Whether ``predicate`` equates an expression of a join's left side with one of its right side."""
+    if not isinstance(predicate, Call) or predicate.func not in ("eq", "is_not_distinct_from"):
+        return False
+    first, second = (columns_of(a) for a in predicate.args)
+    if not first or not second:
+        return False
+    return max(first) < left_width <= min(second) or max(second) < left_width <= min(first)
+
+
+def substitute(expr: Expr, columns: Sequence[Expr]) -> Expr:
+    """``expr`` with column *i* replaced by ``columns[i]``."""
+
+    def replace(node: Expr) -> Expr:
+        return columns[node.index] if isinstance(node, Column) else node
+
+    return rewrite(expr, replace)

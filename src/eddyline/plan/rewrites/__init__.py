@@ -1,0 +1,1 @@
+"""Rewrites of ``Let``-free relations, one per file; ``plan.optimize`` holds their order."""

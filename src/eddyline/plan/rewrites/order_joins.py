@@ -1,0 +1,175 @@
+"""Inner joins of three and more inputs: an order without products where there is one, filtered inputs first.
+
+Among equals the order as written stays.  Only conditions that cannot fail are moved; a join with one that may is an
+input like any other.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from eddyline.expr.ir import Call, Column, Expr, columns_of, map_columns
+from eddyline.plan.facts import CatalogFacts
+from eddyline.plan.predicates import fallible, is_constant
+from eddyline.plan.relation import Filter, Get, Join, JoinKind, Map, Project, Relation
+from eddyline.plan.traverse import Steps, rewrite_top_down, run_steps
+
+__all__ = ["order_joins"]
+
+
+class _Tree(NamedTuple):
+    """A flattened join.  Its columns are those of ``inputs`` side by side; ``output`` picks the result's."""
+
+    inputs: tuple[Relation, ...]
+    predicates: tuple[Expr, ...]
+    output: tuple[int, ...]
+
+
+def order_joins(relation: Relation, facts: CatalogFacts) -> Relation:
+    return rewrite_top_down(relation, lambda node: _reorder(node, facts))
+
+
+def _reorder(node: Relation, facts: CatalogFacts) -> Relation:
+    if not isinstance(node, Join) or not _opens(node):
+        return node
+    tree = run_steps(_flatten(node))
+    if len(tree.inputs) < 3:
+        return node
+    order = _Order(tree, facts).choose()
+    if order == tuple(range(len(tree.inputs))):
+        return node
+    return _build(tree, order)
+
+
+def _opens(relation: Relation) -> bool:
+    """Whether the relation is an inner join, maybe under projections and filters, that flattening may open."""
+    while isinstance(relation, (Project, Filter)):
+        if isinstance(relation, Filter) and any(fallible(p) for p in relation.predicates):
+            return False
+        relation = relation.input
+    return isinstance(relation, Join) and relation.kind is JoinKind.INNER and not any(fallible(p) for p in relation.on)
+
+
+def _flatten(relation: Relation) -> Steps[_Tree]:
+    if not _opens(relation):
+        return _Tree((relation,), (), tuple(range(len(relation.types))))
+    match relation:
+        case Project():
+            below: _Tree = yield _flatten(relation.input)
+            return below._replace(output=tuple(below.output[c] for c in relation.columns))
+        case Filter():
+            below = yield _flatten(relation.input)
+            more = tuple(map_columns(p, below.output.__getitem__) for p in relation.predicates)
+            return below._replace(predicates=(*below.predicates, *more))
+        case Join():
+            left: _Tree = yield _flatten(relation.left)
+            right: _Tree = yield _flatten(relation.right)
+            shift = sum(len(i.types) for i in left.inputs)
+            output = (*left.output, *(c + shift for c in right.output))
+            moved = tuple(map_columns(p, lambda c: c + shift) for p in right.predicates)
+            own = tuple(map_columns(p, output.__getitem__) for p in relation.on)
+            return _Tree((*left.inputs, *right.inputs), (*left.predicates, *moved, *own), output)
+        case _:
+            raise AssertionError(relation)
+
+
+def _owners(tree: _Tree) -> tuple[int, ...]:
+    """The input that each column belongs to."""
+    return tuple(i for i, source in enumerate(tree.inputs) for _ in source.types)
+
+
+class _Order:
+    """The greedy choice.  Cost: inputs² × predicates."""
+
+    def __init__(self, tree: _Tree, facts: CatalogFacts) -> None:
+        self._tree = tree
+        self._facts = facts
+        owners = _owners(tree)
+        self._starts = [owners.index(i) if i in owners else 0 for i in range(len(tree.inputs))]
+        self._touched = [frozenset(owners[c] for c in columns_of(p)) for p in tree.predicates]
+        self._own_filter = [self._filter_rank(i) for i in range(len(tree.inputs))]
+
+    def choose(self) -> tuple[int, ...]:
+        rest = list(range(len(self._tree.inputs)))
+        first = min(rest, key=lambda i: (not self._linked_at_all(i), self._own_filter[i], i))
+        order = [first]
+        rest.remove(first)
+        while rest:
+            chosen = frozenset(order)
+            following = min(rest, key=lambda i: (*self._link_rank(chosen, i), self._own_filter[i], i))
+            order.append(following)
+            rest.remove(following)
+        return tuple(order)
+
+    def _filter_rank(self, i: int) -> int:
+        """0: an equality with a constant, 1: some filter, 2: none."""
+        predicates = [p for p, t in zip(self._tree.predicates, self._touched, strict=True) if t == {i}]
+        source = self._tree.inputs[i]
+        while isinstance(source, (Project, Map, Filter)):
+            if isinstance(source, Filter):
+                predicates.extend(source.predicates)
+            source = source.input
+        if any(isinstance(p, Call) and p.func == "eq" and any(is_constant(a) for a in p.args) for p in predicates):
+            return 0
+        return 1 if predicates else 2
+
+    def _equates(self, predicate: Expr) -> bool:
+        return isinstance(predicate, Call) and predicate.func in ("eq", "is_not_distinct_from")
+
+    def _linked_at_all(self, i: int) -> bool:
+        pairs = zip(self._tree.predicates, self._touched, strict=True)
+        return any(i in t and len(t) == 2 and self._equates(p) for p, t in pairs)
+
+    def _link_rank(self, chosen: frozenset[int], i: int) -> tuple[int, int]:
+        """(0: equality with a chosen input, 1: another condition, 2: a product; 0: an index has the join's key)."""
+        usable = [
+            p
+            for p, t in zip(self._tree.predicates, self._touched, strict=True)
+            if i in t and len(t) > 1 and t <= chosen | {i}
+        ]
+        equalities = [p for p in usable if self._equates(p)]
+        if not equalities:
+            return (1 if usable else 2, 1)
+        return (0, 0 if self._has_index(i, equalities) else 1)
+
+    def _has_index(self, i: int, equalities: list[Expr]) -> bool:
+        source, start = self._tree.inputs[i], self._starts[i]
+        columns = list(range(len(source.types)))
+        while isinstance(source, (Project, Filter)):
+            if isinstance(source, Project):
+                columns = [source.columns[c] for c in columns]
+            source = source.input
+        if not isinstance(source, Get):
+            return False
+        key = {
+            columns[a.index - start]
+            for p in equalities
+            if isinstance(p, Call)
+            for a in p.args
+            if isinstance(a, Column) and start <= a.index < start + len(columns)
+        }
+        return any(set(index.key) == key for index in self._facts.indexes_on(source.id))
+
+
+def _build(tree: _Tree, order: tuple[int, ...]) -> Relation:
+    """The left-deep join in that order, columns back in their places."""
+    owners = _owners(tree)
+    widths = [len(source.types) for source in tree.inputs]
+    starts = [sum(widths[:i]) for i in range(len(widths))]
+    place: dict[int, int] = {}
+    waiting = list(tree.predicates)
+    result: Relation | None = None
+    present: set[int] = set()
+    for i in order:
+        offset = len(place)
+        place.update((starts[i] + c, offset + c) for c in range(widths[i]))
+        present.add(i)
+        if result is None:
+            result = tree.inputs[i]
+            continue
+        ready = [p for p in waiting if all(owners[c] in present for c in columns_of(p))]
+        waiting = [p for p in waiting if not all(owners[c] in present for c in columns_of(p))]
+        on = tuple(map_columns(p, place.__getitem__) for p in ready)
+        result = Join(JoinKind.INNER, result, tree.inputs[i], on)
+    assert result is not None
+    return Project(result, tuple(place[c] for c in tree.output))

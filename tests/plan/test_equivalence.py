@@ -1,0 +1,68 @@
+"""Optimizing and lowering keep the meaning of random relations, and add no errors."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from eddyline.plan.facts import CatalogFacts, IndexFacts
+from eddyline.plan.lower import lower
+from eddyline.plan.optimize import optimize
+from eddyline.plan.relation import Relation
+
+from . import naive
+from .generate import TABLES, Generator, random_tables
+
+FACTS = CatalogFacts(
+    (
+        IndexFacts("r_0", "r", (0,), TABLES["r"]),
+        IndexFacts("s_20", "s", (2, 0), TABLES["s"]),
+        IndexFacts("s_1", "s", (1,), TABLES["s"]),
+    )
+)
+ON = {i.id: i.on for i in FACTS.indexes}
+SEEDS = range(0, 40)
+PLANS_PER_SEED = 25
+
+
+def result_or_failure(plan: Relation, tables: dict[str, naive.Bag]) -> naive.Bag | None:
+    try:
+        return naive.relation(plan, tables)
+    except naive.RowFailure:
+        return None
+
+
+def check(plan: Relation, rng: random.Random, facts: CatalogFacts) -> bool:
+    optimized = optimize(plan, facts)
+    assert optimized.types == plan.types
+    operators = lower(optimized, facts.indexes)
+    unoptimized = lower(plan, facts.indexes)
+    assert operators[-1].types == plan.types
+    succeeded = False
+    for _ in range(4):
+        tables = random_tables(rng)
+        expected = result_or_failure(plan, tables)
+        if expected is not None:
+            succeeded = True
+            assert naive.relation(optimized, tables) == expected
+            assert naive.operators(operators, tables, ON) == expected
+            assert naive.operators(unoptimized, tables, ON) == expected
+    return succeeded
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_random_plans_keep_their_meaning(seed: int) -> None:
+    rng = random.Random(seed)
+    for _ in range(PLANS_PER_SEED):
+        plan = Generator(rng, fallible=False).relation(rng.choice((2, 3, 4)))
+        assert check(plan, rng, FACTS if rng.random() < 0.7 else CatalogFacts())
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_random_plans_with_fallible_expressions_get_no_new_errors(seed: int) -> None:
+    rng = random.Random(1000 + seed)
+    succeeded = sum(
+        check(Generator(rng, fallible=True).relation(rng.choice((2, 3, 4))), rng, FACTS) for _ in range(PLANS_PER_SEED)
+    )
+    assert succeeded > PLANS_PER_SEED // 3
