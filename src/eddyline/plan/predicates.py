@@ -50,6 +50,10 @@ _REJECTING_TESTS = frozenset({"is_not_null", "is_true", "is_false", "is_not_unkn
 _INTEGER_WIDTH = {Kind.SMALLINT: 2, Kind.INTEGER: 4, Kind.BIGINT: 8}
 _FLOAT_WIDTH = {Kind.REAL: 4, Kind.DOUBLE: 8}
 _STRINGS = frozenset({Kind.TEXT, Kind.VARCHAR, Kind.BPCHAR})
+_TRUTH_TESTS = frozenset(f"is_{no}{truth}" for no in ("", "not_") for truth in ("true", "false", "unknown"))
+#: what the plan itself writes and reasons about; these never fail, whatever the registry holds
+_TOTAL = COMPARISONS | _NULL_TESTS | _TRUTH_TESTS | {"not"}
+_STRICT = frozenset({"eq", "ne", "lt", "le", "gt", "ge", "not"})
 #: kinds of which SQL-equal values may differ (1.0 and 1.00, -0 and 0, 1 month and 30 days)
 _AMBIGUOUS = frozenset({Kind.REAL, Kind.DOUBLE, Kind.INTERVAL})
 
@@ -110,6 +114,8 @@ def _may_fail(node: Expr) -> bool:
         case Cast():
             return not lossless_cast(node.input.type, node.type)
         case Call():
+            if node.func in _TOTAL:
+                return False
             try:
                 return implementation(node.func).fallible
             except KeyError:
@@ -147,17 +153,22 @@ def _null_when(expr: Expr, columns: frozenset[int]) -> bool:
         case Cast():
             return _null_when(expr.input, columns)
         case Call():
-            try:
-                strict = implementation(expr.func).strict
-            except KeyError:
-                return False
-            return strict and any(_null_when(a, columns) for a in expr.args)
+            return _strict(expr.func) and any(_null_when(a, columns) for a in expr.args)
         case Coalesce():
             return all(_null_when(a, columns) for a in expr.args)
         case Case():
             return all(_null_when(r, columns) for _, r in expr.whens) and _null_when(expr.otherwise, columns)
         case _:
             return False
+
+
+def _strict(func: str) -> bool:
+    if func in _TOTAL:
+        return func in _STRICT
+    try:
+        return implementation(func).strict
+    except KeyError:
+        return False
 
 
 def rejects_nulls(predicate: Expr, columns: frozenset[int]) -> bool:
