@@ -77,7 +77,9 @@ def _declare_sums() -> None:
 
 
 def _declare_others() -> None:
-    declare_aggregate(AggregateOverload("count", (), BIGINT, "count"), AggregateOverload("count", None, BIGINT, "count"))
+    declare_aggregate(
+        AggregateOverload("count", (), BIGINT, "count"), AggregateOverload("count", None, BIGINT, "count")
+    )
     for name in ("min", "max"):
         declare_aggregate(*(AggregateOverload(name, (kind,), _own_type, name) for kind in _ORDERED))
     for name, func in {"bool_and": "bool_and", "every": "bool_and", "bool_or": "bool_or"}.items():

@@ -423,8 +423,8 @@ def numeric_divide(left: Any, left_scale: Any, right: Any, right_scale: Any, out
         weight = lweight - rweight
         if lfirst <= rfirst:
             weight -= 1
-        scale = max(max(MIN_SIGNIFICANT_DIGITS - weight * 4, ls), max(rs, np.int64(0)))
-        # quotient = left × 10**shift / right, where shift < 0 only if right has far more digits after the point
+        scale = max(MIN_SIGNIFICANT_DIGITS - weight * 4, ls, rs, np.int64(0))
+        # quotient = left × 10**shift / right; shift >= right's scale >= 0
         shift = scale - ls + rs
         w3, w2, w1, w0, over = _times_ten_to(lh, ll, shift)
         if over:

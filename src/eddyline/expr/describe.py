@@ -1,0 +1,115 @@
+"""Expressions as SQL-like text, for EXPLAIN and error details."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from eddyline.expr.ir import (
+    And,
+    Call,
+    Case,
+    Cast,
+    Coalesce,
+    Column,
+    Expr,
+    Literal,
+    Or,
+    Parameter,
+    Raise,
+    children,
+    walk,
+)
+from eddyline.repr.types import Kind
+
+__all__ = ["describe"]
+
+_INFIX = {
+    "eq": "=",
+    "ne": "<>",
+    "lt": "<",
+    "le": "<=",
+    "gt": ">",
+    "ge": ">=",
+    "is_distinct_from": "IS DISTINCT FROM",
+    "is_not_distinct_from": "IS NOT DISTINCT FROM",
+    "add": "+",
+    "sub": "-",
+    "mul": "*",
+    "div": "/",
+    "mod": "%",
+    "power": "^",
+    "concat": "||",
+    "like": "~~",
+    "not_like": "!~~",
+}
+_POSTFIX = {
+    "is_null": "IS NULL",
+    "is_not_null": "IS NOT NULL",
+    "is_true": "IS TRUE",
+    "is_not_true": "IS NOT TRUE",
+    "is_false": "IS FALSE",
+    "is_not_false": "IS NOT FALSE",
+    "is_unknown": "IS UNKNOWN",
+    "is_not_unknown": "IS NOT UNKNOWN",
+}
+_FAMILIES = ("int_", "float_", "numeric_")
+_BARE = (Kind.BOOLEAN, Kind.SMALLINT, Kind.INTEGER, Kind.BIGINT, Kind.NUMERIC, Kind.REAL, Kind.DOUBLE)
+
+
+def describe(expr: Expr, names: Sequence[str] | None = None) -> str:
+    """``expr`` as text; column *i* is ``names[i]``, or ``#i`` without names.  Any depth."""
+    done: list[str] = []
+    for node in reversed(list(walk(expr))):
+        parts = [done.pop() for _ in children(node)]
+        done.append(_render(node, parts, names))
+    return done[0]
+
+
+def _render(node: Expr, parts: list[str], names: Sequence[str] | None) -> str:
+    match node:
+        case Column():
+            return names[node.index] if names is not None else f"#{node.index}"
+        case Literal():
+            return _literal(node)
+        case Parameter():
+            return f"${node.index}"
+        case Raise():
+            return f"raise({node.sqlstate})"
+        case Cast():
+            return f"{parts[0]}::{node.type}"
+        case Case():
+            whens = "".join(f" WHEN {c} THEN {r}" for c, r in zip(parts[:-1:2], parts[1:-1:2], strict=True))
+            return f"CASE{whens} ELSE {parts[-1]} END"
+        case And():
+            return f"({' AND '.join(parts)})"
+        case Or():
+            return f"({' OR '.join(parts)})"
+        case Coalesce():
+            return f"coalesce({', '.join(parts)})"
+        case Call():
+            return _call(node.func, parts)
+
+
+def _call(func: str, parts: list[str]) -> str:
+    name = func
+    for family in _FAMILIES:
+        name = name.removeprefix(family)
+    if len(parts) == 2 and name in _INFIX:
+        return f"({parts[0]} {_INFIX[name]} {parts[1]})"
+    if len(parts) == 1:
+        if name in _POSTFIX:
+            return f"({parts[0]} {_POSTFIX[name]})"
+        if name == "not":
+            return f"(NOT {parts[0]})"
+        if name == "neg":
+            return f"(- {parts[0]})"
+    return f"{name}({', '.join(parts)})"
+
+
+def _literal(node: Literal) -> str:
+    if node.value is None:
+        return "NULL"
+    if node.type.kind in _BARE:
+        return str(node.value).lower() if node.type.kind is Kind.BOOLEAN else str(node.value)
+    text = str(node.value).replace("'", "''")
+    return f"'{text}'" if node.type.kind is Kind.TEXT else f"'{text}'::{node.type.kind.value}"

@@ -1,0 +1,190 @@
+"""Columns from PostgreSQL's input text.
+
+Malformed text is 22P02 (dates, times and intervals: 22007), a value that does not fit 22003 (22008).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from eddyline.errors import DatabaseError, make_error
+from eddyline.expr.arithmetic import INTEGER_LIMITS
+from eddyline.expr.datetime_text import (
+    dates_from_text,
+    intervals_from_text,
+    times_from_text,
+    timestamps_from_text,
+    timestamptzs_from_text,
+)
+from eddyline.expr.layout import Words, validity
+from eddyline.expr.registry import Evaluated, RowErrors, failures, merge_errors
+from eddyline.expr.rowwise import map_rows
+from eddyline.kernels.numeric import INVALID, OVERFLOW, PER_VALUE, numeric_parse
+from eddyline.repr.types import Kind, SqlType, arrow_type
+
+__all__ = ["bad_syntax", "numeric_words_from_text", "values_from_text"]
+
+_BLANKS: Final = " \t\n\r\f\v"
+_PLAIN_INTEGERS: Final = "^-?[0-9]{1,18}$"
+_INTEGER: Final = re.compile(r"[+-]?[0-9]+")
+_FLOAT: Final = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+_HEX_FLOAT: Final = re.compile(r"[+-]?0[xX]([0-9a-fA-F]+\.?[0-9a-fA-F]*|\.[0-9a-fA-F]+)([pP][+-]?[0-9]+)?")
+_FLOAT_WORDS: Final = {"nan": "nan", "inf": "inf", "infinity": "inf", "+inf": "inf", "+infinity": "inf"}
+_UUID: Final = re.compile(r"([0-9a-fA-F]{4}-?){8}")
+_SPECIAL_NUMERICS: Final = frozenset({"nan", "inf", "infinity", "+inf", "+infinity", "-inf", "-infinity"})
+_BOOLEANS: Final = {
+    **{"true"[:i]: True for i in range(1, 5)},
+    **{"false"[:i]: False for i in range(1, 6)},
+    **{"yes"[:i]: True for i in range(1, 4)},
+    **{"no"[:i]: False for i in range(1, 3)},
+    "on": True,
+    "off": False,
+    "of": False,
+    "1": True,
+    "0": False,
+}
+
+
+def bad_syntax(type_name: str, text: str) -> DatabaseError:
+    return make_error("22P02", f'invalid input syntax for type {type_name}: "{text}"')
+
+
+def values_from_text(array: pa.Array, sql_type: SqlType) -> Evaluated:
+    """Each text read as a value of ``sql_type``'s kind, which is neither numeric nor a text type; no typmod."""
+    kind = sql_type.kind
+    if kind in INTEGER_LIMITS:
+        return _integers(array, kind)
+    if kind in _COLUMNS:
+        return _COLUMNS[kind](array)
+    return map_rows([array], _VALUES[kind], arrow_type(sql_type))
+
+
+def _integers(array: pa.Array, kind: Kind) -> Evaluated:
+    layout = arrow_type(SqlType(kind))
+    if pc.all(pc.match_substring_regex(array, _PLAIN_INTEGERS)).as_py() in (True, None):
+        wide = array.cast(pa.int64())
+        low, high = INTEGER_LIMITS[kind]
+        extremes = pc.min_max(wide).as_py()
+        if extremes["min"] is None or (low <= extremes["min"] and extremes["max"] <= high):
+            return Evaluated(wide.cast(layout))
+    return map_rows([array], lambda text: _integer(text, kind), layout)
+
+
+def _integer(text: str, kind: Kind) -> int:
+    trimmed = text.strip(_BLANKS)
+    if not _INTEGER.fullmatch(trimmed):
+        raise bad_syntax(kind.value, text)
+    low, high = INTEGER_LIMITS[kind]
+    # More digits than any integer type has: do not convert megabytes of them.
+    value = int(trimmed) if len(trimmed.lstrip("+-0")) <= 20 else high + 1
+    if not low <= value <= high:
+        raise make_error("22003", f'value "{text}" is out of range for type {kind.value}')
+    return value
+
+
+def _float(text: str, type_name: str) -> float:
+    trimmed = text.strip(_BLANKS)
+    word = _FLOAT_WORDS.get(trimmed.lower().removeprefix("-"))
+    if word is not None:
+        return -float(word) if trimmed.startswith("-") else float(word)
+    if _FLOAT.fullmatch(trimmed):
+        value = float(trimmed)
+        nonzero = any(digit in trimmed.lower().partition("e")[0] for digit in "123456789")
+    elif _HEX_FLOAT.fullmatch(trimmed):
+        value, nonzero = float.fromhex(trimmed), False
+    else:
+        raise bad_syntax(type_name, text)
+    if type_name == "real":
+        with np.errstate(over="ignore", under="ignore"):
+            value = float(np.float32(value))
+    if value in (float("inf"), float("-inf")) or (value == 0 and nonzero):
+        raise make_error("22003", f'"{trimmed}" is out of range for type {type_name}')
+    return value
+
+
+def _boolean(text: str) -> bool:
+    value = _BOOLEANS.get(text.strip(_BLANKS).lower())
+    if value is None:
+        raise bad_syntax("boolean", text)
+    return value
+
+
+def _uuid(text: str) -> bytes:
+    inner = text[1:-1] if text.startswith("{") and text.endswith("}") else text
+    if not _UUID.fullmatch(inner) or inner.endswith("-"):
+        raise bad_syntax("uuid", text)
+    return bytes.fromhex(inner.replace("-", ""))
+
+
+def _bytea(text: str) -> bytes:
+    if not text.startswith("\\x"):
+        return _escaped(text)
+    digits = "".join(c for c in text[2:] if c not in " \n\t\r")
+    for digit in digits:
+        if digit not in "0123456789abcdefABCDEF":
+            raise make_error("22023", f'invalid hexadecimal digit: "{digit}"')
+    if len(digits) % 2:
+        raise make_error("22023", "invalid hexadecimal data: odd number of digits")
+    return bytes.fromhex(digits)
+
+
+_ESCAPE: Final = re.compile(rb"\\(\\|[0-3][0-7]{2})?")
+
+
+def _escaped(text: str) -> bytes:
+    def replace(match: re.Match[bytes]) -> bytes:
+        code = match.group(1)
+        if code is None:
+            raise bad_syntax("bytea", text)
+        return b"\\" if code == b"\\" else bytes([int(code, 8)])
+
+    return _ESCAPE.sub(replace, text.encode())
+
+
+_COLUMNS: Final[dict[Kind, Callable[[pa.Array], Evaluated]]] = {
+    Kind.DATE: dates_from_text,
+    Kind.TIME: times_from_text,
+    Kind.TIMESTAMP: timestamps_from_text,
+    Kind.TIMESTAMPTZ: timestamptzs_from_text,
+    Kind.INTERVAL: intervals_from_text,
+}
+_VALUES: Final[dict[Kind, Callable[[str], Any]]] = {
+    Kind.BOOLEAN: _boolean,
+    Kind.REAL: lambda text: _float(text, "real"),
+    Kind.DOUBLE: lambda text: _float(text, "double precision"),
+    Kind.UUID: _uuid,
+    Kind.BYTEA: _bytea,
+}
+
+
+def numeric_words_from_text(array: pa.Array) -> tuple[Words, RowErrors | None]:
+    """Each text read as a numeric with its own scale."""
+    rows = len(array)
+    out = np.zeros((rows, 3), np.int64)
+    status = np.zeros(rows, np.uint8)
+    if rows:
+        offsets = np.frombuffer(array.buffers()[1], np.int64, rows + 1, array.offset * 8)
+        buffer = array.buffers()[2]
+        data = np.frombuffer(buffer, np.uint8) if buffer is not None and buffer.size else np.zeros(1, np.uint8)
+        numeric_parse(data, offsets, out, status)
+    valid = validity(array)
+    if valid is not None:
+        status = np.where(valid, status, 0).astype(np.uint8)
+    words = Words(out, PER_VALUE)
+    if not status.any():
+        return words, None
+    invalid = np.flatnonzero(status == INVALID)
+    texts = array.take(pa.array(invalid)).to_pylist()
+    special = np.array([text.strip(_BLANKS).lower() in _SPECIAL_NUMERICS for text in texts], np.bool_)
+    messages = [bad_syntax("numeric", text).message for text, s in zip(texts, special.tolist(), strict=True) if not s]
+    return words, merge_errors(
+        failures(status == OVERFLOW, "22003", "value overflows numeric format"),
+        failures(invalid[~special], "22P02", messages),
+        failures(invalid[special], "0A000", "numeric NaN and Infinity are not supported"),
+    )
