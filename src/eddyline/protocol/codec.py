@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -17,8 +17,6 @@ __all__ = ["decode_command", "decode_response", "encode", "row_batch_bytes", "ro
 
 _ROWS = 1  # extension code of a RowBatch's payload
 _TYPES_KEY = b"eddyline.types"
-
-_T = TypeVar("_T")
 
 
 def row_batch_bytes(batch: Batch) -> bytes:
@@ -75,15 +73,17 @@ def encode(message: Command | Response) -> bytes:
 
 def decode_command(data: bytes) -> Command:
     """08P01 if ``data`` is no command."""
-    return _decode(_commands, data)
+    command: Command = _decode(_commands, data)
+    return command
 
 
 def decode_response(data: bytes) -> Response:
     """08P01 if ``data`` is no response."""
-    return _decode(_responses, data)
+    response: Response = _decode(_responses, data)
+    return response
 
 
-def _decode(decoder: msgspec.msgpack.Decoder[_T], data: bytes) -> _T:
+def _decode(decoder: msgspec.msgpack.Decoder[Any], data: bytes) -> Any:
     try:
         return decoder.decode(data)
     except (msgspec.MsgspecError, ValueError) as error:

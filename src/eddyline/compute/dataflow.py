@@ -1,0 +1,90 @@
+"""One rendered dataflow on one worker: its operators in topological order, and how they are activated."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from eddyline.compute.exchange import ExchangeOperator
+from eddyline.compute.exports import Export
+from eddyline.compute.imports import ImportSourceOperator
+from eddyline.compute.stream import Arrangement, Operator
+from eddyline.plan.dataflow import DataflowClass, DataflowDescription
+from eddyline.repr.time import Frontier
+
+__all__ = ["Dataflow"]
+
+
+@dataclass(slots=True, eq=False)
+class Dataflow:
+    """``number``: the position of its creation among the worker's commands.  State of the worker's thread."""
+
+    number: int
+    description: DataflowDescription
+    operators: Sequence[Operator]
+    exports: dict[str, Export]
+    arrangements: Sequence[Arrangement]
+    exchanges: dict[int, ExchangeOperator]
+    sources: Sequence[ImportSourceOperator]
+    #: dataflows whose exports this one imports, and theirs, and so on
+    upstream: frozenset[Dataflow] = frozenset()
+    #: something may be pending
+    scheduled: bool = True
+    hydrated: bool = False
+    dropped_exports: set[str] = field(default_factory=set)
+    _cursor: int = 0
+
+    @property
+    def view_name(self) -> str | None:
+        """The name of the object that is maintained; a one-shot read has none."""
+        maintained = self.description.dataflow_class is DataflowClass.MAINTAINED
+        return self.description.name if maintained else None
+
+    def activate(self, expired: Callable[[], bool]) -> bool:
+        """Steps operators until none has anything to do or ``expired()``; True if any did.
+
+        Goes on where it stopped, so that no operator waits for ever behind busy ones.
+        """
+        moved = False
+        idle = 0
+        count = len(self.operators)
+        while idle < count:
+            operator = self.operators[self._cursor]
+            self._cursor = (self._cursor + 1) % count
+            if operator.pending() and operator.step():
+                moved = True
+                idle = 0
+                if expired():
+                    return True
+            else:
+                idle += 1
+        self.scheduled = False
+        return moved
+
+    def check_hydrated(self) -> None:
+        """Once every export and source is past as_of the dataflow counts as steady, and its unread input as backlog."""
+        if self.hydrated:
+            return
+        as_of = self.description.as_of
+        past = [*(e.frontier() for e in self.exports.values()), *(s.frontier() for s in self.sources)]
+        if all(frontier > as_of for frontier in past):
+            self.hydrated = True
+            for source in self.sources:
+                source.set_steady()
+
+    def merge(self, fuel_rows: int) -> bool:
+        """Pays merge debt of one arrangement; True if there was any."""
+        for arrangement in self.arrangements:
+            for trace in (arrangement.oks, arrangement.errs):
+                if trace.work(fuel_rows):
+                    return True
+        return False
+
+    def frontiers(self) -> list[tuple[str, Frontier]]:
+        return [(id, export.frontier()) for id, export in self.exports.items()]
+
+    def close(self) -> None:
+        for export in self.exports.values():
+            export.close()
+        for operator in self.operators:
+            operator.close()

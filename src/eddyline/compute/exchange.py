@@ -1,0 +1,175 @@
+"""Rows to the worker that owns their key.
+
+A channel is (dataflow, operator): the dataflow's number in the order of creation, which every worker derives from
+the commands alone, and the operator's position.  A message carries updates of one sender and the sender's frontier.
+
+Invariants:
+I1  a sender's messages arrive in order, each after the updates it covers;
+I2  a receiver's frontier is the least over all senders, each of which starts at the minimum;
+I3  nobody waits for a peer: mailboxes are unbounded; sources are read only as fast as the local operators consume.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from eddyline.compute.context import OperatorContext
+from eddyline.compute.stream import Output, Stream
+from eddyline.repr.batch import Batch
+from eddyline.repr.rowerror import ERR_TYPES
+from eddyline.repr.time import MIN_TIME, Frontier
+
+__all__ = ["Channel", "ExchangeOperator", "Mailboxes", "Message"]
+
+
+@dataclass(frozen=True, slots=True)
+class Channel:
+    dataflow: int
+    operator: int
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    channel: Channel
+    sender: int
+    frontier: Frontier
+    rows: Batch | None = None
+    errors: Batch | None = None
+
+
+class Mailboxes:
+    """One queue of messages per worker.  Any worker sends; a worker takes its own."""
+
+    def __init__(self, workers: int) -> None:
+        self._lock = threading.Lock()
+        self._queues: list[deque[Message]] = [deque() for _ in range(workers)]  # guarded by _lock
+        self._wakers: list[Callable[[], None]] = [_nobody for _ in range(workers)]
+
+    def set_waker(self, worker: int, waker: Callable[[], None]) -> None:
+        """``waker`` runs on the sender's thread after each message.  Set before any worker runs."""
+        self._wakers[worker] = waker
+
+    def send(self, worker: int, message: Message) -> None:
+        with self._lock:
+            self._queues[worker].append(message)
+        self._wakers[worker]()
+
+    def take(self, worker: int) -> list[Message]:
+        with self._lock:
+            messages = list(self._queues[worker])
+            self._queues[worker].clear()
+        return messages
+
+
+def _nobody() -> None:
+    """The waker of a worker that has not set one: it will look when it starts."""
+
+
+class ExchangeOperator:
+    """Deals its input out by key hash and merges what the peers deal here.
+
+    ``key``: the columns whose hash decides; None: everything goes to worker 0.  Errors go by the hash of the whole
+    error row, so that an error and its retraction meet.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        input: Stream,
+        key: tuple[int, ...] | None,
+        output: Output,
+        *,
+        channel: Channel,
+        mailboxes: Mailboxes,
+        context: OperatorContext,
+    ) -> None:
+        self.name = name
+        self.channel = channel
+        self._input = input
+        self._key = key
+        self._output = output
+        self._mailboxes = mailboxes
+        self._context = context
+        self._incoming: deque[Message] = deque()
+        self._frontiers = [Frontier(MIN_TIME)] * context.workers
+        self._announced = Frontier(MIN_TIME)
+
+    def deliver(self, message: Message) -> None:
+        self._incoming.append(message)
+
+    def step(self) -> bool:
+        moved = self._send()
+        return self._receive() or moved
+
+    def pending(self) -> bool:
+        return bool(self._incoming) or not self._input.drained() or self._input.frontier > self._announced
+
+    def close(self) -> None:
+        self._incoming.clear()
+
+    def _send(self) -> bool:
+        moved = False
+        rows = 0
+        while self._input.errors:
+            batch = self._input.errors.popleft()
+            self._deal(batch, tuple(range(len(ERR_TYPES))) if self._key is not None else None, errors=True)
+            moved = True
+        while self._input.updates and rows < self._context.budget_rows:
+            batch = self._input.updates.popleft()
+            rows += len(batch)
+            self._deal(batch, self._key, errors=False)
+            moved = True
+        if self._input.drained() and self._input.frontier > self._announced:
+            self._announced = self._input.frontier
+            for worker in range(self._context.workers):
+                self._post(worker, None, errors=False)
+            moved = True
+        return moved
+
+    def _deal(self, batch: Batch, key: tuple[int, ...] | None, *, errors: bool) -> None:
+        if not len(batch):
+            return
+        if key is None:
+            self._post(0, batch, errors=errors)
+            return
+        owners = self._owners(batch, key)
+        for worker in range(self._context.workers):
+            mine = np.flatnonzero(owners == worker)
+            if len(mine):
+                self._post(worker, batch if len(mine) == len(batch) else batch.take(mine), errors=errors)
+
+    def _owners(self, batch: Batch, key: tuple[int, ...]) -> npt.NDArray[np.uint64]:
+        hashes = self._context.hasher.hash_rows(
+            tuple(batch.columns[c] for c in key), tuple(batch.types[c] for c in key), len(batch)
+        )
+        return np.asarray(hashes % np.uint64(self._context.workers))
+
+    def _post(self, worker: int, batch: Batch | None, *, errors: bool) -> None:
+        message = Message(
+            self.channel,
+            self._context.worker,
+            self._announced,
+            rows=None if errors else batch,
+            errors=batch if errors else None,
+        )
+        if worker == self._context.worker:
+            self._incoming.append(message)
+        else:
+            self._mailboxes.send(worker, message)
+
+    def _receive(self) -> bool:
+        moved = bool(self._incoming)
+        while self._incoming:
+            message = self._incoming.popleft()
+            if message.rows is not None:
+                self._output.send(message.rows)
+            self._output.send_errors(message.errors)
+            self._frontiers[message.sender] = max(self._frontiers[message.sender], message.frontier)
+        self._output.advance(min(self._frontiers))
+        return moved

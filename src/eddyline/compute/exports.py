@@ -1,0 +1,230 @@
+"""Where a dataflow's results leave it: indexes, materialized views, subscriptions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from eddyline.compute.context import OperatorContext
+from eddyline.compute.operators.stash import Stash
+from eddyline.compute.stream import ArrangedOutput, Arrangement, Stream
+from eddyline.protocol.messages import RowBatch, SubscribeResponse
+from eddyline.protocol.sources import Storage
+from eddyline.repr.batch import Batch
+from eddyline.repr.rowerror import ERR_TYPES, row_error
+from eddyline.repr.time import EMPTY, MIN_TIME, Frontier
+from eddyline.repr.types import SqlType
+from eddyline.trace.run import consolidate
+
+__all__ = ["ElsewhereExport", "Export", "IndexExport", "MaterializedViewSink", "SubscribeSink"]
+
+
+class Export(Protocol):
+    """One exported collection of a dataflow on one worker."""
+
+    id: str
+
+    def frontier(self) -> Frontier:
+        """Everything below it is published."""
+        ...
+
+    def allow_compaction(self, since: Frontier) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class IndexExport:
+    """An arrangement published as an index.  Its holds are the index's since on this worker."""
+
+    def __init__(self, id: str, output: ArrangedOutput, types: tuple[SqlType, ...], context: OperatorContext) -> None:
+        self.id = id
+        self.output = output
+        self.types = types
+        self.since = Frontier(context.as_of)
+        self._until = context.until
+        traces = (output.arrangement.oks, output.arrangement.errs)
+        self._handles = [t.handle(since=self.since, through=EMPTY) for t in traces]
+
+    @property
+    def arrangement(self) -> Arrangement:
+        return self.output.arrangement
+
+    def frontier(self) -> Frontier:
+        """Past the until of the dataflow nothing is missing."""
+        frontier = self.output.frontier
+        return EMPTY if frontier >= self._until else frontier
+
+    def allow_compaction(self, since: Frontier) -> None:
+        if since > self.since:
+            self.since = since
+            for handle in self._handles:
+                handle.downgrade(since)
+
+    def close(self) -> None:
+        for handle in self._handles:
+            handle.close()
+        self._handles = []
+
+
+class ElsewhereExport:
+    """Stands for an export that runs on worker 0, on the others: it never holds the least frontier back."""
+
+    def __init__(self, id: str) -> None:
+        self.id = id
+
+    def frontier(self) -> Frontier:
+        return EMPTY
+
+    def allow_compaction(self, since: Frontier) -> None:
+        """Nothing is kept here."""
+
+    def close(self) -> None:
+        """Nothing is kept here."""
+
+
+class _Sealing:
+    """The part that sinks share: stashes rows and errors, and hands out consolidated intervals past as_of."""
+
+    def __init__(self, input: Stream, types: tuple[SqlType, ...], context: OperatorContext) -> None:
+        self._input = input
+        self._types = types
+        self._context = context
+        self._rows = Stash(context.budget_rows)
+        self._errors = Stash(context.budget_rows)
+        self.sealed = Frontier(MIN_TIME)
+
+    def frontier(self) -> Frontier:
+        return EMPTY if self.sealed >= self._context.until else self.sealed
+
+    def ready(self) -> bool:
+        return not self._input.drained() or self.sealable()
+
+    def sealable(self) -> bool:
+        return self._input.frontier > max(self.sealed, Frontier(self._context.as_of))
+
+    def take(self) -> bool:
+        moved = self._rows.take(self._input)
+        while self._input.errors:
+            self._errors.add(self._input.errors.popleft())
+            moved = True
+        return moved
+
+    def seal(self) -> tuple[Batch, Batch, Frontier, Frontier]:
+        """(rows, errors, lower, upper) of the next interval."""
+        lower, self.sealed = self.sealed, self._input.frontier
+        rows = self._drain(self._rows, self._types)
+        errors = self._drain(self._errors, ERR_TYPES)
+        return rows, errors, lower, self.sealed
+
+    def _drain(self, stash: Stash, types: tuple[SqlType, ...]) -> Batch:
+        stash.seal(self.sealed)
+        pieces: list[Batch] = []
+        while (piece := stash.piece()) is not None:
+            pieces.append(piece)
+        return consolidate(Batch.concat(types, pieces), self._context.hasher)
+
+
+class MaterializedViewSink:
+    """Writes each sealed interval to storage, as one step.  Runs on one worker, to which all rows are sent."""
+
+    def __init__(
+        self,
+        name: str,
+        id: str,
+        input: Stream,
+        types: tuple[SqlType, ...],
+        *,
+        storage: Storage,
+        context: OperatorContext,
+    ) -> None:
+        self.name = name
+        self.id = id
+        self._sealing = _Sealing(input, types, context)
+        self._storage = storage
+        self._context = context
+
+    def step(self) -> bool:
+        moved = self._sealing.take()
+        if self._sealing.sealable():
+            rows, errors, lower, _ = self._sealing.seal()
+            self._storage.write_view(self.id, rows, errors, lower, self._sealing.frontier())
+            moved = True
+        return moved
+
+    def pending(self) -> bool:
+        return self._sealing.ready()
+
+    def frontier(self) -> Frontier:
+        return self._sealing.frontier()
+
+    def allow_compaction(self, since: Frontier) -> None:
+        """Storage keeps the view; its since is storage's."""
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+class SubscribeSink:
+    """Answers with the changes of each sealed interval; the first one holds the snapshot, if it is wanted.
+
+    An error row ends the subscription with an error.  Runs on one worker, to which all rows are sent.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        id: str,
+        input: Stream,
+        types: tuple[SqlType, ...],
+        *,
+        with_snapshot: bool,
+        respond: Callable[[SubscribeResponse], None],
+        context: OperatorContext,
+    ) -> None:
+        self.name = name
+        self.id = id
+        self._sealing = _Sealing(input, types, context)
+        self._with_snapshot = with_snapshot
+        self._respond = respond
+        self._context = context
+        self._ended = False
+
+    def step(self) -> bool:
+        moved = self._sealing.take()
+        if self._sealing.sealable():
+            rows, errors, lower, _ = self._sealing.seal()
+            if not self._ended:
+                self._send(rows, errors, lower)
+            moved = True
+        return moved
+
+    def pending(self) -> bool:
+        return self._sealing.ready()
+
+    def frontier(self) -> Frontier:
+        return self._sealing.frontier()
+
+    def allow_compaction(self, since: Frontier) -> None:
+        """It keeps no state that could be compacted."""
+
+    def close(self) -> None:
+        if not self._ended:
+            self._ended = True
+            self._respond(SubscribeResponse(self.id, self._sealing.sealed, EMPTY))
+
+    def _send(self, rows: Batch, errors: Batch, lower: Frontier) -> None:
+        failing = errors.take((errors.diffs > 0).nonzero()[0])
+        if len(failing):
+            self._ended = True
+            first = row_error(*(c[0].as_py() for c in failing.columns))
+            error = (first.sqlstate, first.message, first.detail)
+            self._respond(SubscribeResponse(self.id, lower, EMPTY, error=error))
+            return
+        as_of = self._context.as_of
+        if lower <= as_of:
+            lower = Frontier(as_of)
+            if not self._with_snapshot:
+                rows = rows.take((rows.times > as_of).nonzero()[0])
+        upper = self._sealing.frontier()
+        self._ended = upper == EMPTY
+        self._respond(SubscribeResponse(self.id, lower, upper, rows=RowBatch(rows)))

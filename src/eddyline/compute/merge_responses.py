@@ -1,0 +1,69 @@
+"""The answers of several workers as one: peeks by union once all have answered, frontiers by their least."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+from eddyline.protocol.messages import Frontiers, PeekResponse, Response, RowBatch, Status, SubscribeResponse
+from eddyline.repr.batch import Batch
+from eddyline.repr.time import MIN_TIME, Frontier
+
+__all__ = ["ResponseMerger"]
+
+
+class ResponseMerger:
+    """``put`` takes the responses of each worker in order and passes the merged ones on, in order.
+
+    Frontiers of one id never regress; a drop ends them, after which the id may come again.
+    """
+
+    def __init__(self, workers: int, emit: Callable[[Response], None]) -> None:
+        self._workers = workers
+        self._emit = emit
+        # Held across ``emit``, which keeps the merged responses in order; ``emit`` must not wait for a worker.
+        self._lock = threading.Lock()
+        self._peeks: dict[str, list[PeekResponse]] = {}  # guarded by _lock, like the rest
+        self._frontiers: dict[str, list[Frontier]] = {}
+        self._reported: dict[str, Frontier] = {}
+
+    def put(self, worker: int, response: Response) -> None:
+        if self._workers == 1:
+            self._emit(response)
+            return
+        with self._lock:
+            match response:
+                case Frontiers():
+                    self._frontier(worker, response)
+                case PeekResponse():
+                    self._peek(response)
+                case SubscribeResponse() | Status():
+                    self._emit(response)
+
+    def _frontier(self, worker: int, response: Frontiers) -> None:
+        id = response.id
+        parts = self._frontiers.setdefault(id, [Frontier(MIN_TIME)] * self._workers)
+        parts[worker] = Frontier(response.upper)
+        least = min(parts)
+        if least > self._reported.get(id, MIN_TIME):
+            self._reported[id] = least
+            self._emit(Frontiers(id, least))
+
+    def _peek(self, response: PeekResponse) -> None:
+        parts = self._peeks.setdefault(response.uuid, [])
+        parts.append(response)
+        if len(parts) == self._workers:
+            del self._peeks[response.uuid]
+            self._emit(_union(parts))
+
+
+def _union(parts: list[PeekResponse]) -> PeekResponse:
+    for part in parts:
+        if part.error is not None:
+            return part
+    for part in parts:
+        if part.canceled:
+            return part
+    batches = [p.rows.payload for p in parts if p.rows is not None and isinstance(p.rows.payload, Batch)]
+    filled = [b for b in batches if len(b)] or batches[:1]
+    return PeekResponse(parts[0].uuid, rows=RowBatch(Batch.concat(filled[0].types, filled)))

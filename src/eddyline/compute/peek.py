@@ -1,0 +1,152 @@
+"""Reading an index at one time: lookups by one probe, full walks in slices.
+
+Invariants:
+I1  a peek is answered only when the index has sealed its time and its since is not past it;
+I2  exactly one response per peek, whatever becomes of it;
+I3  a walk reads one immutable snapshot, taken when it starts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from eddyline.compute.exports import IndexExport
+from eddyline.errors import DatabaseError, make_error
+from eddyline.expr.evaluate import evaluate
+from eddyline.expr.ir import Literal, LiteralValue
+from eddyline.expr.mfp import apply_mfp
+from eddyline.protocol.messages import Peek, PeekResponse, RowBatch
+from eddyline.repr.batch import Batch, concat_arrays
+from eddyline.repr.rowerror import ERR_TYPES, row_error
+from eddyline.repr.time import Frontier, Time
+from eddyline.repr.types import SqlType
+from eddyline.trace.duplicates import first_equal
+from eddyline.trace.hasher import Hasher
+from eddyline.trace.run import consolidate
+
+__all__ = ["PeekTask", "canceled", "limited", "peek_error"]
+
+
+def peek_error(uuid: str, error: DatabaseError) -> PeekResponse:
+    return PeekResponse(uuid, error=(error.sqlstate, error.message, error.detail))
+
+
+def canceled(uuid: str) -> PeekResponse:
+    return PeekResponse(uuid, canceled=True)
+
+
+def limited(batch: Batch, limit: int | None) -> Batch:
+    """The first rows whose multiplicities add up to ``limit``."""
+    if limit is None or int(batch.diffs.sum()) <= limit:
+        return batch
+    before = np.cumsum(batch.diffs) - batch.diffs
+    kept = batch.slice(0, int(np.searchsorted(before, limit)))
+    room = limit - before[: len(kept)]
+    return Batch(kept.types, kept.columns, kept.times, np.minimum(kept.diffs, room))
+
+
+class PeekTask:
+    """One peek under way; ``step`` does a bounded piece and returns the response when it is done."""
+
+    def __init__(self, peek: Peek, export: IndexExport, hasher: Hasher, view: str | None) -> None:
+        self.peek = peek
+        self._export = export
+        self._hasher = hasher
+        self._view = view
+        self._rows: list[Batch] = []
+        self._errors: list[Batch] = []
+        self._walk: Iterator[Batch] | None = None
+        self._started = False
+
+    @property
+    def walks(self) -> bool:
+        """Whether it reads the whole index."""
+        return self.peek.keys is None
+
+    def step(self) -> PeekResponse | None:
+        try:
+            if not self._started:
+                self._started = True
+                failed = self._start()
+                if failed is not None:
+                    return failed
+            if self._walk is not None:
+                batch = next(self._walk, None)
+                if batch is not None:
+                    self._take(batch)
+                    return None
+            return self._finish()
+        except DatabaseError as error:
+            return peek_error(self.peek.uuid, error)
+
+    def _start(self) -> PeekResponse | None:
+        arrangement = self._export.arrangement
+        below = Frontier(self.peek.time + 1)
+        if arrangement.errs.rows:
+            failing = _positive(arrangement.errs.snapshot().read_at(Time(self.peek.time)))
+            if len(failing):
+                return self._row_error(failing)
+        snapshot = arrangement.oks.snapshot()
+        if self.peek.keys is None:
+            self._walk = snapshot.scan(below=below)
+            return None
+        if not self.peek.keys:
+            return None
+        columns = _key_columns(self.peek.keys, self.peek.key_types, self._hasher)
+        rows = len(columns[0]) if columns else 1
+        hashes = self._hasher.hash_rows(columns, self.peek.key_types, rows)
+        matches = snapshot.probe(columns, self.peek.key_types, hashes, below=below, null_safe=(False,) * len(columns))
+        self._take(Batch(self._export.types, tuple(matches.columns), matches.times, matches.diffs))
+        return None
+
+    def _take(self, batch: Batch) -> None:
+        """One slice through the mfp.  What fails on a row that was retracted since cancels like the row."""
+        if not len(batch):
+            return
+        times = np.full(len(batch), self.peek.time, np.int64)
+        rows, errors = apply_mfp(self.peek.mfp, Batch(batch.types, batch.columns, times, batch.diffs))
+        if len(rows):
+            self._rows.append(rows)
+        if errors is not None and len(errors):
+            self._errors.append(errors)
+
+    def _finish(self) -> PeekResponse:
+        if self._errors:
+            failing = _positive(consolidate(Batch.concat(ERR_TYPES, self._errors), self._hasher))
+            if len(failing):
+                return self._row_error(failing)
+        rows = Batch.concat(self.peek.mfp.types, self._rows)
+        if len(rows) and int(rows.diffs.min()) <= 0:
+            rows = consolidate(rows, self._hasher)
+            if len(rows) and int(rows.diffs.min()) < 0:
+                return peek_error(self.peek.uuid, make_error("XX000", "a row with a negative multiplicity was read"))
+        return PeekResponse(self.peek.uuid, rows=RowBatch(limited(rows, self.peek.limit)))
+
+    def _row_error(self, failing: Batch) -> PeekResponse:
+        sqlstate, message, expression, sample = (c[0].as_py() for c in failing.columns)
+        return peek_error(self.peek.uuid, row_error(sqlstate, message, expression, sample, view=self._view))
+
+
+def _positive(batch: Batch) -> Batch:
+    return batch.take(np.flatnonzero(batch.diffs > 0))
+
+
+def _key_columns(
+    keys: Sequence[tuple[LiteralValue, ...]], types: Sequence[SqlType], hasher: Hasher
+) -> tuple[pa.Array, ...]:
+    """The keys as columns, each SQL-distinct key once."""
+    distinct = list(dict.fromkeys(keys))
+    columns = tuple(
+        concat_arrays([evaluate(Literal(key[i], t), (), 1).array for key in distinct]) for i, t in enumerate(types)
+    )
+    if len(distinct) == 1:
+        return columns
+    first = first_equal(columns, types, len(distinct), hasher)
+    keep = np.flatnonzero(first == np.arange(len(first)))
+    if len(keep) == len(first):
+        return columns
+    index = pa.array(keep)
+    return tuple(c.take(index) for c in columns)

@@ -1,0 +1,269 @@
+"""From a dataflow description to operators on one worker.
+
+Every worker renders the same operators in the same order, so that the numbers of exchange channels agree.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import assert_never
+
+from eddyline.compute.context import BUDGET_ROWS, OperatorContext
+from eddyline.compute.dataflow import Dataflow
+from eddyline.compute.exchange import Channel, ExchangeOperator, Mailboxes
+from eddyline.compute.exports import ElsewhereExport, Export, IndexExport, MaterializedViewSink, SubscribeSink
+from eddyline.compute.imports import ImportIndexOperator, ImportSourceOperator
+from eddyline.compute.operators.arrange import ArrangeOperator, new_arrangement
+from eddyline.compute.operators.basic_reduce import BasicReduceOperator
+from eddyline.compute.operators.constant import ConstantOperator
+from eddyline.compute.operators.distinct import DistinctOperator, ThresholdOperator
+from eddyline.compute.operators.flat_map import FlatMapOperator
+from eddyline.compute.operators.join import JoinOperator
+from eddyline.compute.operators.mfp import MfpOperator
+from eddyline.compute.operators.reduce import ReduceOperator
+from eddyline.compute.operators.stateless import FlattenOperator, NegateOperator, UnionOperator
+from eddyline.compute.operators.top_k import TopKOperator
+from eddyline.compute.stream import ArrangedOutput, Arrangement, Operator, Output, Stream
+from eddyline.errors import make_error
+from eddyline.plan import dataflow as plan
+from eddyline.protocol.messages import Response
+from eddyline.protocol.sources import SourceReader, Storage
+from eddyline.repr.time import Frontier, Time
+from eddyline.trace.hasher import Hasher
+from eddyline.trace.run import Layout
+
+__all__ = ["RenderContext", "SharedSources", "render"]
+
+
+class SharedSources:
+    """Readers of a dataflow's sources, opened once for all workers, so that their shares fit together."""
+
+    def __init__(self, storage: Storage, workers: int) -> None:
+        self._storage = storage
+        self._workers = workers
+        self._lock = threading.Lock()
+        self._open: dict[tuple[int, int], dict[int, SourceReader]] = {}  # guarded by _lock
+
+    def take(self, dataflow: int, position: int, worker: int, id: str, as_of: Time) -> SourceReader:
+        """The share of ``worker``.  The first worker to ask opens the collection."""
+        with self._lock:
+            shares = self._open.get((dataflow, position))
+            if shares is None:
+                shares = dict(enumerate(self._storage.open_source(id, as_of, self._workers)))
+                self._open[(dataflow, position)] = shares
+            reader = shares.pop(worker)
+            if not shares:
+                del self._open[(dataflow, position)]
+        return reader
+
+
+@dataclass(frozen=True, slots=True)
+class RenderContext:
+    """What a worker lends to the dataflows it renders."""
+
+    worker: int
+    workers: int
+    hasher: Hasher
+    storage: Storage
+    sources: SharedSources
+    mailboxes: Mailboxes
+    indexes: Mapping[str, IndexExport]
+    respond: Callable[[Response], None]
+    budget_rows: int = BUDGET_ROWS
+
+
+def render(description: plan.DataflowDescription, number: int, runtime: RenderContext) -> Dataflow:
+    """The dataflow, not yet activated.  XX000 if an import is not there or already compacted past as_of."""
+    builder = _Builder(description, number, runtime)
+    for position, node in enumerate(description.operators):
+        builder.add(position, node)
+    return Dataflow(
+        number=number,
+        description=description,
+        operators=builder.operators,
+        exports=builder.exports,
+        arrangements=builder.arrangements,
+        exchanges=builder.exchanges,
+        sources=builder.sources,
+    )
+
+
+@dataclass(slots=True)
+class _Builder:
+    description: plan.DataflowDescription
+    number: int
+    runtime: RenderContext
+    operators: list[Operator] = field(default_factory=list)
+    exports: dict[str, Export] = field(default_factory=dict)
+    arrangements: list[Arrangement] = field(default_factory=list)
+    exchanges: dict[int, ExchangeOperator] = field(default_factory=dict)
+    sources: list[ImportSourceOperator] = field(default_factory=list)
+    edges: dict[int, Output | ArrangedOutput] = field(default_factory=dict)
+    flattened: dict[int, Output] = field(default_factory=dict)
+
+    @property
+    def context(self) -> OperatorContext:
+        return OperatorContext(
+            hasher=self.runtime.hasher,
+            as_of=Time(self.description.as_of),
+            until=Frontier(self.description.until),
+            worker=self.runtime.worker,
+            workers=self.runtime.workers,
+            budget_rows=self.runtime.budget_rows,
+        )
+
+    def add(self, position: int, node: plan.Operator) -> None:
+        name = f"{self.description.name}/{position}:{type(node).__name__}"
+        match node:
+            case plan.ImportSource() | plan.ImportIndex() | plan.ConstantSource():
+                self._add_source(position, node, name)
+            case plan.ExportIndex() | plan.ExportMaterializedView() | plan.ExportSubscribe():
+                self._add_export(node, name)
+            case plan.Arrange():
+                self._add_arrange(position, node, name)
+            case _:
+                output = Output()
+                self.operators.append(self._operator(node, name, output))
+                self.edges[position] = output
+
+    def _add_source(
+        self, position: int, node: plan.ImportSource | plan.ImportIndex | plan.ConstantSource, name: str
+    ) -> None:
+        context = self.context
+        match node:
+            case plan.ImportSource():
+                output = Output()
+                reader = self.runtime.sources.take(self.number, position, self.runtime.worker, node.id, context.as_of)
+                source = ImportSourceOperator(name, reader, output, context)
+                self.sources.append(source)
+                self.operators.append(source)
+                self.edges[position] = output
+            case plan.ConstantSource():
+                output = Output()
+                self.operators.append(ConstantOperator(name, node, output, context))
+                self.edges[position] = output
+            case plan.ImportIndex():
+                index = self.runtime.indexes.get(node.id)
+                if index is None:
+                    raise make_error("XX000", f"index {node.id} is not on this replica")
+                arranged = ArrangedOutput(index.arrangement)
+                self.operators.append(ImportIndexOperator(name, index.output, arranged, context))
+                self.edges[position] = arranged
+
+    def _add_arrange(self, position: int, node: plan.Arrange, name: str) -> None:
+        layout = Layout(node.types, node.key)
+        arrangement = new_arrangement(layout, self.context)
+        output = ArrangedOutput(arrangement)
+        stream = self._exchanged(node.input, node.key)
+        self.operators.append(ArrangeOperator(name, stream, layout, output, self.context))
+        self.arrangements.append(arrangement)
+        self.edges[position] = output
+
+    def _operator(self, node: plan.Operator, name: str, output: Output) -> Operator:
+        context = self.context
+        match node:
+            case plan.MapFilterProject():
+                return MfpOperator(name, self._stream(node.input), node.mfp, output, context)
+            case plan.FlatMap():
+                return FlatMapOperator(name, self._stream(node.input), node, output, context)
+            case plan.Union():
+                return UnionOperator(name, [self._stream(i) for i in node.inputs], output, context)
+            case plan.Negate():
+                return NegateOperator(name, self._stream(node.input), output, context)
+            case plan.Join():
+                left, right = self._arranged(node.left), self._arranged(node.right)
+                return JoinOperator(name, left.connect(), right.connect(), node, output, context)
+            case plan.Reduce():
+                stream = self._exchanged(node.input, node.key)
+                if node.functions is plan.ReduceFunctions.BASIC:
+                    return BasicReduceOperator(name, stream, node, output, context)
+                return ReduceOperator(name, stream, node, output, context)
+            case plan.Distinct():
+                return DistinctOperator(name, self._by_row(node), node, output, context)
+            case plan.Threshold():
+                return ThresholdOperator(name, self._by_row(node), node, output, context)
+            case plan.TopK():
+                return TopKOperator(name, self._exchanged(node.input, node.group), node, output, context)
+            case (
+                plan.ImportSource()
+                | plan.ImportIndex()
+                | plan.ConstantSource()
+                | plan.Arrange()
+                | plan.ExportIndex()
+                | plan.ExportMaterializedView()
+                | plan.ExportSubscribe()
+            ):
+                raise make_error("XX000", f"{name} is no operator over streams")
+            case _:
+                assert_never(node)
+
+    def _by_row(self, node: plan.Distinct | plan.Threshold) -> Stream:
+        return self._exchanged(node.input, tuple(range(len(node.types))))
+
+    def _add_export(
+        self, node: plan.ExportIndex | plan.ExportMaterializedView | plan.ExportSubscribe, name: str
+    ) -> None:
+        match node:
+            case plan.ExportIndex():
+                self.exports[node.id] = IndexExport(node.id, self._arranged(node.input), node.types, self.context)
+            case plan.ExportMaterializedView():
+                stream = self._exchanged(node.input, None)
+                if self.runtime.worker:
+                    self.exports[node.id] = ElsewhereExport(node.id)
+                    return
+                view = MaterializedViewSink(
+                    name, node.id, stream, node.types, storage=self.runtime.storage, context=self.context
+                )
+                self.operators.append(view)
+                self.exports[node.id] = view
+            case plan.ExportSubscribe():
+                stream = self._exchanged(node.input, None)
+                if self.runtime.worker:
+                    self.exports[node.id] = ElsewhereExport(node.id)
+                    return
+                subscription = SubscribeSink(
+                    name, node.id, stream, node.types,
+                    with_snapshot=node.with_snapshot, respond=self.runtime.respond, context=self.context,
+                )  # fmt: skip
+                self.operators.append(subscription)
+                self.exports[node.id] = subscription
+
+    def _arranged(self, position: int) -> ArrangedOutput:
+        edge = self.edges[position]
+        if not isinstance(edge, ArrangedOutput):
+            raise make_error("XX000", f"{self.description.name}: operator {position} is not arranged")
+        return edge
+
+    def _stream(self, position: int) -> Stream:
+        """The edge as a stream; an arranged one is flattened once, for all its readers."""
+        edge = self.edges[position]
+        if isinstance(edge, Output):
+            return edge.connect()
+        if position not in self.flattened:
+            output = Output()
+            name = f"{self.description.name}/{position}:flatten"
+            self.operators.append(FlattenOperator(name, edge.connect(), output, self.context))
+            self.flattened[position] = output
+        return self.flattened[position].connect()
+
+    def _exchanged(self, position: int, key: Sequence[int] | None) -> Stream:
+        """The edge's rows on the workers that own their keys (None: all on worker 0)."""
+        stream = self._stream(position)
+        if self.runtime.workers == 1:
+            return stream
+        output = Output()
+        port = len(self.exchanges)
+        exchange = ExchangeOperator(
+            f"{self.description.name}/{position}:exchange",
+            stream,
+            None if key is None else tuple(key),
+            output,
+            channel=Channel(self.number, port),
+            mailboxes=self.runtime.mailboxes,
+            context=self.context,
+        )
+        self.operators.append(exchange)
+        self.exchanges[port] = exchange
+        return output.connect()

@@ -1,0 +1,369 @@
+"""The controller: which collections exist, which times they can be read at, and what the replica is told.
+
+Sans-I/O: methods change state and send commands to a client that never blocks; ``process_response`` takes what the
+replica answers and returns events.  It has no threads and no locks: its owner serialises all calls, those of holds
+included.
+
+Invariants:
+I1  for a dataflow at X importing I, since(I) <= X from create to drop: the dataflow holds its imports at the least
+    since of its exports, which is where it would be built anew;
+I2  a collection that is dropped stays on the replica, and in storage, until its last hold is closed;
+I3  a peek holds its target at its time until it is answered, and every peek is answered exactly once;
+I4  reported uppers never regress, even when a new replica builds everything again.
+"""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import secrets
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from eddyline.controller.collection import CollectionState, DataflowState, Role
+from eddyline.controller.events import Event, FrontierMoved, Hydrated, PeekAnswered, ReplicaFailed, SubscriptionChanged
+from eddyline.controller.holds import ReadHold, ReadHolds
+from eddyline.errors import make_error
+from eddyline.expr.ir import LiteralValue, Mfp
+from eddyline.plan.dataflow import (
+    DataflowClass,
+    DataflowDescription,
+    ExportIndex,
+    ExportMaterializedView,
+    ExportSubscribe,
+)
+from eddyline.protocol.client import Client
+from eddyline.protocol.history import CommandHistory
+from eddyline.protocol.messages import (
+    AllowCompaction,
+    AllowWrites,
+    CancelPeek,
+    Command,
+    CreateDataflow,
+    CreateInstance,
+    Frontiers,
+    Hello,
+    InitializationComplete,
+    Peek,
+    PeekResponse,
+    Response,
+    Schedule,
+    Status,
+    SubscribeResponse,
+)
+from eddyline.repr.time import EMPTY, MIN_TIME, Frontier, Time
+from eddyline.repr.types import SqlType
+from eddyline.storage.store import TableStore
+
+__all__ = ["Controller"]
+
+_log = logging.getLogger("eddyline.controller")
+_LOST = ("58000", "the replica was lost", "The statement can be tried again.")
+
+
+class Controller:
+    """``retention_us``: how far the since of an index trails its upper where no hold asks for more."""
+
+    def __init__(self, store: TableStore, *, retention_us: int = 1_000_000) -> None:
+        self._store = store
+        self._retention_us = retention_us
+        self._history = CommandHistory()
+        self._client: Client | None = None
+        self._collections: dict[str, CollectionState] = {}
+        self._dataflows: list[DataflowState] = []
+        self._peeks: dict[str, ReadHold] = {}
+        self._tokens = itertools.count(1)
+        for command in (CreateInstance(), InitializationComplete()):
+            self._history.push(command)
+
+    # -- replicas -------------------------------------------------------------------------------------------------
+
+    def attach_replica(self, client: Client) -> None:
+        """Brings a fresh replica to the present state, by the reduced history, and uses it from here on."""
+        self._client = client
+        client.send(Hello(secrets.token_hex(8)))
+        for collection in self._collections.values():
+            collection.replica_upper = Frontier(MIN_TIME)
+        for command in self._history.reduced():
+            client.send(command)
+
+    def _send(self, command: Command) -> None:
+        self._history.push(command)
+        if self._client is not None:
+            self._client.send(command)
+
+    # -- collections ----------------------------------------------------------------------------------------------
+
+    def create_table(
+        self,
+        id: str,
+        types: tuple[SqlType, ...],
+        *,
+        key: tuple[int, ...] | None,
+        names: Sequence[str],
+        table: str,
+        constraint: str,
+        at: Time,
+    ) -> None:
+        """An empty table, readable from ``at``; see ``TableStore.create_table``."""
+        self._store.create_table(id, types, key=key, names=names, table=table, constraint=constraint, at=at)
+        self._collections[id] = CollectionState(id, Role.TABLE, at)
+
+    def create_dataflow(self, description: DataflowDescription, *, as_of: Time | None = None) -> Time:
+        """Runs the dataflow, from ``as_of`` or from the newest time at which all its inputs are complete.
+
+        Returns the as_of taken; the description's own is ignored.  Its exports become collections; a materialized
+        view's storage is created with it.  Raises 22023 if ``as_of`` is below the since of an input.
+        """
+        imports = list(dict.fromkeys(i.id for i in description.imports))
+        at = self.choose_as_of(imports) if as_of is None else as_of
+        holds = self.acquire_holds(imports, at)
+        description = _checked_shape(msgspec.structs.replace(description, as_of=at))
+        state = DataflowState(description, {e.id for e in description.exports}, list(holds.holds))
+        self._dataflows.append(state)
+        for export in description.exports:
+            match export:
+                case ExportIndex():
+                    role = Role.INDEX
+                case ExportMaterializedView():
+                    role = Role.VIEW
+                    self._store.create_view(export.id, export.types, names=(), view=description.name, as_of=at)
+                case ExportSubscribe():
+                    role = Role.SUBSCRIPTION
+            self._collections[export.id] = CollectionState(export.id, role, at, state, since=Frontier(at))
+        self._send(CreateDataflow(description))
+        for export in description.exports:
+            self._send(Schedule(export.id))
+            if isinstance(export, ExportMaterializedView):
+                self._send(AllowWrites(export.id))
+        return at
+
+    def choose_as_of(self, imports: Iterable[str]) -> Time:
+        """The newest time at which every import is complete, or the least at which all are readable."""
+        ids = list(imports)
+        since = max((self.since(id) for id in ids), default=Frontier(MIN_TIME))
+        upper = min((self.upper(id) for id in ids), default=Frontier(MIN_TIME))
+        complete = since if upper == EMPTY else upper - 1
+        return Time(max(since, complete))
+
+    def drop(self, id: str) -> None:
+        """Drops a collection of any role as soon as nobody holds it any more.  Unknown ids are ignored."""
+        collection = self._collections.get(id)
+        if collection is not None:
+            collection.dropped = True
+            self._finish_drop(collection)
+
+    def _finish_drop(self, collection: CollectionState) -> None:
+        if not collection.dropped or collection.holds or self._collections.get(collection.id) is not collection:
+            return
+        del self._collections[collection.id]
+        if collection.role is not Role.TABLE:
+            self._send(AllowCompaction(collection.id, EMPTY))
+        if collection.role.stored:
+            self._store.drop(collection.id)
+        dataflow = collection.dataflow
+        if dataflow is not None:
+            dataflow.exports.discard(collection.id)
+            if dataflow.exports:
+                self._settle_imports(dataflow)
+            else:
+                self._dataflows.remove(dataflow)
+                for hold in dataflow.imports:
+                    hold.close()
+
+    def exists(self, id: str) -> bool:
+        """Whether ``id`` is a collection that has not been dropped."""
+        collection = self._collections.get(id)
+        return collection is not None and not collection.dropped
+
+    def since(self, id: str) -> Frontier:
+        """The oldest readable time."""
+        collection = self._collection(id)
+        return self._store.since(id) if collection.role.stored else collection.since
+
+    def upper(self, id: str) -> Frontier:
+        """Every time below it is sealed; never regresses."""
+        collection = self._collection(id)
+        return self._store.upper(id) if collection.role.stored else collection.upper
+
+    def hydrated(self, id: str) -> bool:
+        """Whether the present replica holds the collection's state; always true of tables."""
+        collection = self._collection(id)
+        return collection.role is Role.TABLE or collection.replica_upper > collection.as_of
+
+    def as_of(self, id: str) -> Time:
+        """The time from which the collection was computed, or at which the table was created."""
+        return self._collection(id).as_of
+
+    def _collection(self, id: str) -> CollectionState:
+        collection = self._collections.get(id)
+        if collection is None:
+            raise make_error("XX000", f"collection {id} does not exist")
+        return collection
+
+    # -- holds ----------------------------------------------------------------------------------------------------
+
+    def acquire_hold(self, id: str, at: Time | None = None) -> ReadHold:
+        """Keeps ``id`` readable from ``at`` (None: from its since) on.  Raises 22023 if that is gone already."""
+        collection = self._collection(id)
+        since = self.since(id)
+        if at is not None and at < since:
+            oldest = f"The oldest readable time is {since}."
+            raise make_error("22023", f"time {at} is no longer readable", detail=oldest)
+        hold = ReadHold(self, id, next(self._tokens), since if at is None else Frontier(at))
+        if collection.role.stored:
+            storage_hold = self._store.hold(id, hold.since)
+            hold.since = storage_hold.since
+            collection.storage_holds[hold.token] = storage_hold
+        collection.holds[hold.token] = hold.since
+        return hold
+
+    def acquire_holds(self, ids: Iterable[str], at: Time | None = None) -> ReadHolds:
+        """Holds on all ``ids``, or on none if one raises."""
+        holds: list[ReadHold] = []
+        try:
+            for id in ids:
+                holds.append(self.acquire_hold(id, at))
+        except BaseException:
+            for hold in holds:
+                hold.close()
+            raise
+        return ReadHolds(holds)
+
+    def move_hold(self, hold: ReadHold) -> None:
+        """For ``ReadHold`` only."""
+        collection = self._collections.get(hold.id)
+        if collection is None or hold.token not in collection.holds:
+            return
+        collection.holds[hold.token] = hold.since
+        if hold.token in collection.storage_holds:
+            collection.storage_holds[hold.token].downgrade(hold.since)
+        self._compact(collection)
+
+    def end_hold(self, hold: ReadHold) -> None:
+        """For ``ReadHold`` only."""
+        collection = self._collections.get(hold.id)
+        if collection is None:
+            return
+        collection.holds.pop(hold.token, None)
+        storage_hold = collection.storage_holds.pop(hold.token, None)
+        if storage_hold is not None:
+            storage_hold.close()
+        self._finish_drop(collection)
+        self._compact(collection)
+
+    def _compact(self, collection: CollectionState) -> None:
+        """Moves the since of a computed collection after its upper, in steps of half the retention."""
+        if collection.dataflow is None or self._collections.get(collection.id) is not collection:
+            return
+        target = collection.compaction_target(self._retention_us)
+        if target <= collection.since or target - collection.since < self._retention_us // 2:
+            return
+        collection.since = target
+        self._send(AllowCompaction(collection.id, target))
+        self._settle_imports(collection.dataflow)
+
+    def _settle_imports(self, dataflow: DataflowState) -> None:
+        since = min(self._collections[id].since for id in dataflow.exports)
+        for hold in dataflow.imports:
+            hold.downgrade(since)
+
+    # -- reads ----------------------------------------------------------------------------------------------------
+
+    def peek(
+        self,
+        target: str,
+        time: Time,
+        mfp: Mfp,
+        *,
+        key_types: tuple[SqlType, ...] = (),
+        keys: tuple[tuple[LiteralValue, ...], ...] | None = None,
+        limit: int | None = None,
+    ) -> str:
+        """Asks for index ``target`` at ``time``; the answer comes as ``PeekAnswered`` with the uuid returned here.
+
+        Raises 22023 if ``time`` is below the index's since; a time not yet sealed is waited for.
+        """
+        hold = self.acquire_hold(target, time)
+        uuid = secrets.token_hex(16)
+        self._peeks[uuid] = hold
+        self._send(Peek(target, uuid, time, key_types, keys, mfp, limit))
+        return uuid
+
+    def cancel_peek(self, uuid: str) -> None:
+        """The peek is answered as canceled unless its answer is on its way."""
+        if uuid in self._peeks:
+            self._send(CancelPeek(uuid))
+
+    # -- responses ------------------------------------------------------------------------------------------------
+
+    def process_response(self, response: Response) -> list[Event]:
+        """Takes one response of the present replica.  Late ones about what is dropped are ignored."""
+        match response:
+            case Frontiers():
+                return self._frontier(response)
+            case PeekResponse():
+                return self._peek_answered(response)
+            case SubscribeResponse():
+                return [SubscriptionChanged(response)] if response.id in self._collections else []
+            case Status():
+                if response.fatal:
+                    return self._lost(response.message)
+                _log.warning("replica: %s", response.message)
+                return []
+
+    def _frontier(self, response: Frontiers) -> list[Event]:
+        collection = self._collections.get(response.id)
+        if collection is None:
+            return []
+        upper = Frontier(response.upper)
+        was_hydrated = collection.replica_upper > collection.as_of
+        collection.replica_upper = max(collection.replica_upper, upper)
+        events: list[Event] = []
+        if upper > collection.upper:
+            collection.upper = upper
+            events.append(FrontierMoved(response.id, upper))
+        if not was_hydrated and collection.replica_upper > collection.as_of:
+            events.append(Hydrated(response.id))
+        self._compact(collection)
+        return events
+
+    def _peek_answered(self, response: PeekResponse) -> list[Event]:
+        hold = self._peeks.pop(response.uuid, None)
+        if hold is None:
+            return []
+        self._history.answered(response.uuid)
+        hold.close()
+        return [PeekAnswered(response)]
+
+    def _lost(self, message: str) -> list[Event]:
+        """Answers everything that waits with 58000 and forgets what only served a statement."""
+        self._client = None
+        events: list[Event] = []
+        for uuid in list(self._peeks):
+            events += self._peek_answered(PeekResponse(uuid, error=_LOST))
+        for collection in list(self._collections.values()):
+            collection.replica_upper = Frontier(MIN_TIME)
+            one_shot = (
+                collection.dataflow is not None
+                and collection.dataflow.description.dataflow_class is DataflowClass.ONE_SHOT_READ
+            )
+            if collection.role is Role.SUBSCRIPTION:
+                ended = SubscribeResponse(collection.id, collection.upper, EMPTY, error=_LOST)
+                events.append(SubscriptionChanged(ended))
+            if one_shot or collection.role is Role.SUBSCRIPTION:
+                self.drop(collection.id)
+        events.append(ReplicaFailed(message))
+        return events
+
+
+def _checked_shape(description: DataflowDescription) -> DataflowDescription:
+    """A one-shot read has a single time and exports only indexes; a misfit is logged and maintained instead."""
+    if description.dataflow_class is DataflowClass.MAINTAINED:
+        return description
+    single_time = description.until == description.as_of + 1
+    if single_time and all(isinstance(e, ExportIndex) for e in description.exports):
+        return description
+    _log.error("dataflow %s has not the shape of a one-shot read", description.name)
+    return msgspec.structs.replace(description, dataflow_class=DataflowClass.MAINTAINED)

@@ -1,0 +1,62 @@
+"""Read holds: while one is open, its collection stays readable from the hold's time on, and is not dropped."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from eddyline.repr.time import Frontier
+
+__all__ = ["HoldOwner", "ReadHold", "ReadHolds"]
+
+
+class HoldOwner(Protocol):
+    def move_hold(self, hold: ReadHold) -> None: ...
+
+    def end_hold(self, hold: ReadHold) -> None: ...
+
+
+class ReadHold:
+    """A hold on one collection.  Used under the owner of the controller's lock, like the controller itself."""
+
+    __slots__ = ("_open", "_owner", "id", "since", "token")
+
+    def __init__(self, owner: HoldOwner, id: str, token: int, since: Frontier) -> None:
+        self._owner = owner
+        self._open = True
+        self.id = id
+        self.token = token
+        self.since = since
+
+    def downgrade(self, since: Frontier) -> None:
+        """Raises the hold; lower values change nothing."""
+        if self._open and since > self.since:
+            self.since = since
+            self._owner.move_hold(self)
+
+    def close(self) -> None:
+        """Ends the hold; twice is harmless."""
+        if self._open:
+            self._open = False
+            self._owner.end_hold(self)
+
+
+class ReadHolds:
+    """Holds on several collections, as one."""
+
+    __slots__ = ("holds",)
+
+    def __init__(self, holds: Sequence[ReadHold]) -> None:
+        self.holds = tuple(holds)
+
+    def since(self) -> Frontier:
+        """The least time at which all of them are readable."""
+        return max((h.since for h in self.holds), default=Frontier(0))
+
+    def downgrade(self, since: Frontier) -> None:
+        for hold in self.holds:
+            hold.downgrade(since)
+
+    def close(self) -> None:
+        for hold in self.holds:
+            hold.close()

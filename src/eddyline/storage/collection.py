@@ -1,0 +1,133 @@
+"""One stored collection: its traces, bounds, holds and followers.
+
+Invariants:
+I1  every update below ``upper`` is in the traces; readers look below the *published* upper only;
+I2  ``since`` is at most every hold;
+I3  the traces are written only with ``turn`` held.
+"""
+
+from __future__ import annotations
+
+import enum
+import threading
+from collections import deque
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from eddyline.repr.batch import Batch
+from eddyline.repr.rowerror import ERR_TYPES
+from eddyline.repr.time import EMPTY, MIN_TIME, Frontier, Time
+from eddyline.repr.types import SqlType
+from eddyline.trace.hasher import Hasher
+from eddyline.trace.run import Layout, build_run
+from eddyline.trace.snapshot import Snapshot
+from eddyline.trace.trace import Trace
+
+__all__ = ["Collection", "CollectionKind", "Commit", "Follower", "batch_bytes"]
+
+
+class CollectionKind(enum.Enum):
+    TABLE = "table"  # written by commits; a commit closes all tables
+    VIEW = "view"  # a materialized view, written by its dataflow, with its own upper
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """One step of a collection: all its updates from the step before up to ``upper``."""
+
+    upper: Frontier
+    rows: Batch | None
+    errors: Batch | None
+    size_bytes: int
+
+    def row_count(self) -> int:
+        return (0 if self.rows is None else len(self.rows)) + (0 if self.errors is None else len(self.errors))
+
+
+def batch_bytes(batch: Batch | None) -> int:
+    """The bytes of a batch's columns, times and diffs."""
+    if batch is None:
+        return 0
+    return sum(int(c.nbytes) for c in batch.columns) + batch.times.nbytes + batch.diffs.nbytes
+
+
+class Follower:
+    """One reader's queue of commits.  Guarded by the store's state lock."""
+
+    __slots__ = ("bytes", "commits", "rows", "steady")
+
+    def __init__(self) -> None:
+        self.commits: deque[Commit] = deque()
+        self.rows = 0
+        self.bytes = 0
+        self.steady = False
+
+
+class Collection:
+    """``key``: the primary key's columns, or None; the traces are keyed by it, or else by the whole row."""
+
+    def __init__(
+        self,
+        *,
+        id: str,
+        kind: CollectionKind,
+        types: tuple[SqlType, ...],
+        key: tuple[int, ...] | None,
+        names: tuple[str, ...],
+        title: str,
+        constraint: str,
+        hasher: Hasher,
+        since: Time,
+    ) -> None:
+        self.id = id
+        self.kind = kind
+        self.types = types
+        self.key = key
+        self.names = names
+        self.title = title
+        self.constraint = constraint
+        self.turn = threading.Lock()
+        self.layout = Layout(types, key if key is not None else tuple(range(len(types))))
+        self.error_layout = Layout(ERR_TYPES, tuple(range(len(ERR_TYPES))))
+        self._hasher = hasher
+        self.oks = Trace(self.layout)
+        self.errs = Trace(self.error_layout)
+        self._held = [t.handle(since=Frontier(MIN_TIME), through=EMPTY) for t in (self.oks, self.errs)]
+        # The rest is guarded by the store's state lock.
+        self.since = Frontier(since)
+        self.upper = Frontier(MIN_TIME)  # views only; the tables share the store's
+        self.last_write = Time(since)
+        self.holds: dict[int, Frontier] = {}
+        self.followers: list[Follower] = []
+        self.dropped = False
+
+    def write(self, rows: Batch | None, errors: Batch | None, upper: Frontier) -> None:
+        """Puts updates into the traces; ``upper`` is past their times.  Needs ``turn``."""
+        for trace, layout, batch in ((self.oks, self.layout, rows), (self.errs, self.error_layout, errors)):
+            if batch is not None and len(batch):
+                lower = trace.upper
+                trace.insert(build_run(batch, layout, self._hasher, lower=lower, upper=upper, since=trace.since))
+
+    def compact(self, since: Frontier) -> None:
+        """Lets the traces forget times below ``since``, which the state lock's holder has chosen.  Needs ``turn``."""
+        for handle in self._held:
+            handle.downgrade(since)
+
+    def work(self, fuel_rows: int) -> bool:
+        """Merges runs; True if more is left.  Needs ``turn``."""
+        more = self.oks.work(fuel_rows)
+        return self.errs.work(fuel_rows) or more
+
+    def snapshots(self) -> tuple[Snapshot, Snapshot]:
+        """Rows and errors as they are in the traces, perhaps past the published upper."""
+        return self.oks.snapshot(), self.errs.snapshot()
+
+    def lookup(self, keys: tuple[pa.Array, ...], at: Time) -> Batch:
+        """The live rows at ``at`` whose key is one of ``keys`` (distinct; NULL finds NULL), consolidated diffs."""
+        key_types = tuple(self.types[c] for c in self.layout.key)
+        hashes = self._hasher.hash_rows(keys, key_types, len(keys[0]) if keys else 1)
+        matches = self.oks.snapshot().probe(
+            keys, key_types, hashes, below=Frontier(at + 1), null_safe=(True,) * len(keys)
+        )
+        return Batch(self.types, tuple(matches.columns), matches.times, matches.diffs).advanced(at)

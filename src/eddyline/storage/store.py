@@ -1,0 +1,482 @@
+"""The tables and materialized views of one database, in memory.
+
+Tables change by commits.  A commit at T is atomic over collections and closes T for *all* tables: their common upper
+becomes T + 1.  A materialized view has an upper of its own, moved by the dataflow that writes it.
+
+Invariants:
+I1  a commit is checked whole before any of it is written, and becomes visible (uppers, last writes, followers'
+    queues) in one step under ``_state``;
+I2  since <= upper - 1, and since <= every hold, for every collection;
+I3  commit times strictly increase.
+
+Locks, in order: ``_commit`` (one commit at a time), a collection's ``turn`` (its traces' writer), ``_state`` (bounds
+and queues; O(1) steps, never held across a kernel).  Readers take ``_state`` only, so they never wait for a writer.
+"""
+
+from __future__ import annotations
+
+import threading
+import time as wall
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from eddyline.errors import DatabaseError, make_error
+from eddyline.repr.batch import Batch
+from eddyline.repr.rowerror import ERR_TYPES, row_error
+from eddyline.repr.time import EMPTY, MIN_TIME, Frontier, Time
+from eddyline.repr.types import SqlType
+from eddyline.storage.checks import check_append
+from eddyline.storage.collection import Collection, CollectionKind, Commit, Follower, batch_bytes
+from eddyline.storage.reader import Reader
+from eddyline.trace.hasher import Hasher
+from eddyline.trace.run import consolidate
+
+__all__ = ["StorageHold", "TableStore"]
+
+
+class StorageHold:
+    """Keeps a collection's since at or below ``since`` until it is closed.  Any thread."""
+
+    __slots__ = ("_store", "collection", "id", "since", "token")
+
+    def __init__(self, store: TableStore, collection: Collection, token: int, since: Frontier) -> None:
+        self._store = store
+        self.collection = collection
+        self.id = collection.id
+        self.token = token
+        self.since = since
+
+    def downgrade(self, since: Frontier) -> None:
+        """Raises the hold; lower values change nothing."""
+        if since > self.since:
+            self.since = since
+            self._store.move_hold(self)
+
+    def close(self) -> None:
+        self._store.drop_hold(self)
+
+
+class TableStore:
+    """``retention_us``: how far since trails the upper where no hold asks for more.
+
+    ``backlog_rows``/``backlog_bytes``: what steady dataflows may leave unread before ``wait_capacity`` waits.
+    """
+
+    def __init__(
+        self,
+        hasher: Hasher,
+        *,
+        retention_us: int = 1_000_000,
+        backlog_rows: int = 4_000_000,
+        backlog_bytes: int = 512 * 1024 * 1024,
+    ) -> None:
+        self._hasher = hasher
+        self._retention_us = retention_us
+        self._backlog_rows = backlog_rows
+        self._backlog_bytes = backlog_bytes
+        self._commit = threading.Lock()
+        self._state = threading.Lock()
+        self._capacity = threading.Condition(self._state)
+        # All guarded by _state.
+        self._collections: dict[str, Collection] = {}
+        self._tables_upper = Frontier(MIN_TIME)
+        self._watchers: dict[int, Callable[[frozenset[str]], None]] = {}
+        self._next_token = 0
+        self._work_from = 0
+        self._closed = False
+
+    # -- collections ----------------------------------------------------------------------------------------------
+
+    def create_table(
+        self,
+        id: str,
+        types: tuple[SqlType, ...],
+        *,
+        key: tuple[int, ...] | None,
+        names: Sequence[str],
+        table: str,
+        constraint: str,
+        at: Time,
+    ) -> None:
+        """An empty table, readable from ``at``.  ``names``, ``table`` and ``constraint`` are for messages."""
+        self._add(
+            Collection(
+                id=id, kind=CollectionKind.TABLE, types=types, key=key, names=tuple(names), title=table,
+                constraint=constraint, hasher=self._hasher, since=at,
+            )
+        )  # fmt: skip
+
+    def create_view(self, id: str, types: tuple[SqlType, ...], *, names: Sequence[str], view: str, as_of: Time) -> None:
+        """A materialized view without content; its dataflow, computed from ``as_of``, writes it by ``write_view``."""
+        self._add(
+            Collection(
+                id=id, kind=CollectionKind.VIEW, types=types, key=None, names=tuple(names), title=view,
+                constraint="", hasher=self._hasher, since=as_of,
+            )
+        )  # fmt: skip
+
+    def _add(self, collection: Collection) -> None:
+        with self._state:
+            if collection.id in self._collections:
+                raise make_error("XX000", f"collection {collection.id} exists already")
+            self._collections[collection.id] = collection
+
+    def drop(self, id: str) -> None:
+        """Forgets the collection.  Readers that are open keep what they have; nothing more is appended."""
+        with self._state:
+            collection = self._collections.pop(id, None)
+            if collection is not None:
+                collection.dropped = True
+                self._capacity.notify_all()
+
+    def __contains__(self, id: str) -> bool:
+        with self._state:
+            return id in self._collections
+
+    def ids(self) -> tuple[str, ...]:
+        with self._state:
+            return tuple(self._collections)
+
+    def types(self, id: str) -> tuple[SqlType, ...]:
+        return self._collection(id).types
+
+    def key(self, id: str) -> tuple[int, ...] | None:
+        """The primary key's columns."""
+        return self._collection(id).key
+
+    def is_table(self, id: str) -> bool:
+        return self._collection(id).kind is CollectionKind.TABLE
+
+    def size(self, id: str) -> tuple[int, int]:
+        """(updates, bytes) in the collection's traces."""
+        c = self._collection(id)
+        return c.oks.rows + c.errs.rows, c.oks.bytes + c.errs.bytes
+
+    def _collection(self, id: str) -> Collection:
+        with self._state:
+            collection = self._collections.get(id)
+        if collection is None:
+            raise make_error("XX000", f"collection {id} does not exist")
+        return collection
+
+    # -- bounds ---------------------------------------------------------------------------------------------------
+
+    def upper(self, id: str) -> Frontier:
+        collection = self._collection(id)
+        with self._state:
+            return self._upper(collection)
+
+    def _upper(self, collection: Collection) -> Frontier:
+        return self._tables_upper if collection.kind is CollectionKind.TABLE else collection.upper
+
+    @property
+    def tables_upper(self) -> Frontier:
+        """One past the newest commit."""
+        with self._state:
+            return self._tables_upper
+
+    def since(self, id: str) -> Frontier:
+        collection = self._collection(id)
+        with self._state:
+            return collection.since
+
+    def last_write(self, id: str) -> Time:
+        """The time of the newest commit that changed the collection, or of its creation.
+
+        Rises before the commit can be read or is acknowledged.
+        """
+        collection = self._collection(id)
+        with self._state:
+            return collection.last_write
+
+    def hold(self, id: str, since: Frontier | None = None) -> StorageHold:
+        """A hold at ``since``, or at the collection's since.  Raises 22023 if it is below that."""
+        collection = self._collection(id)
+        with self._state:
+            at = collection.since if since is None else since
+            if at < collection.since:
+                oldest = f"The oldest readable time is {collection.since}."
+                raise make_error("22023", f"time {at} is no longer readable", detail=oldest)
+            self._next_token += 1
+            collection.holds[self._next_token] = at
+            return StorageHold(self, collection, self._next_token, at)
+
+    def move_hold(self, hold: StorageHold) -> None:
+        with self._state:
+            if hold.token in hold.collection.holds:
+                hold.collection.holds[hold.token] = hold.since
+
+    def drop_hold(self, hold: StorageHold) -> None:
+        with self._state:
+            hold.collection.holds.pop(hold.token, None)
+
+    def _advance_since(self, collection: Collection) -> Frontier | None:
+        """Raises the since as far as retention and holds allow; the new one if it moved.  Needs ``_state``."""
+        upper = self._upper(collection)
+        if upper == EMPTY:
+            target = min(collection.holds.values(), default=collection.since)
+        else:
+            target = min([Frontier(upper - 1 - self._retention_us), *collection.holds.values()])
+        if target <= collection.since:
+            return None
+        collection.since = target
+        return target
+
+    # -- writing --------------------------------------------------------------------------------------------------
+
+    def append(self, writes: Mapping[str, Batch], time: Time) -> None:
+        """Commits ``writes`` (rows and diffs per table; their times are ignored) at ``time``, all or nothing.
+
+        ``time`` must be past every earlier commit (XX000).  Raises 23505 on a second row with a key and 22023 on a
+        retraction of a row that is not there; then nothing is written and no time is closed.  With no writes it
+        just closes ``time``.
+        """
+        with self._commit:
+            if time < self.tables_upper:
+                raise make_error("XX000", f"commit at {time} is behind {self.tables_upper - 1}")
+            changes: list[tuple[Collection, Batch]] = []
+            for id, batch in sorted(writes.items()):
+                collection = self._collection(id)
+                at_time = Batch(batch.types, batch.columns, np.full(len(batch), time, np.int64), batch.diffs)
+                net = consolidate(at_time, self._hasher)
+                check_append(collection, at_time, net, time, self._hasher)
+                changes.append((collection, net))
+            upper = Frontier(time + 1)
+            for collection, net in changes:
+                with collection.turn:
+                    collection.write(net, None, upper)
+            self._publish_commit(changes, time)
+        self._notify(frozenset(c.id for c, _ in changes))
+
+    def _publish_commit(self, changes: list[tuple[Collection, Batch]], time: Time) -> None:
+        upper = Frontier(time + 1)
+        moved: list[tuple[Collection, Frontier]] = []
+        with self._state:
+            for collection, net in changes:
+                collection.last_write = time
+                self._enqueue(collection, Commit(upper, net, None, batch_bytes(net)))
+            self._tables_upper = upper
+            for collection, _ in changes:
+                since = self._advance_since(collection)
+                if since is not None:
+                    moved.append((collection, since))
+        for collection, since in moved:
+            with collection.turn:
+                collection.compact(since)
+
+    def write_view(self, id: str, rows: Batch, errors: Batch, lower: Frontier, upper: Frontier) -> None:
+        """See ``protocol.sources.Storage``.  A dropped view swallows its dataflow's last writes."""
+        with self._state:
+            collection = self._collections.get(id)
+        if collection is None:
+            return
+        with collection.turn:
+            if lower > collection.upper and collection.upper > MIN_TIME:
+                raise make_error("XX000", f"a gap in {id}: [{collection.upper}, {lower}) was never written")
+            rows, errors = (_since(b, collection.upper) for b in (rows, errors))
+            if upper <= collection.upper:
+                return
+            bound = upper if upper != EMPTY else _past(collection.upper, rows, errors)
+            collection.write(rows, errors, bound)
+            with self._state:
+                collection.upper = upper
+                for batch in (rows, errors):
+                    if len(batch):
+                        collection.last_write = Time(max(collection.last_write, int(batch.times.max())))
+                commit = Commit(
+                    upper, rows if len(rows) else None, errors if len(errors) else None,
+                    batch_bytes(rows) + batch_bytes(errors),
+                )
+                self._enqueue(collection, commit)
+                since = self._advance_since(collection)
+            if since is not None:
+                collection.compact(since)
+        self._notify(frozenset((id,)))
+
+    def _enqueue(self, collection: Collection, commit: Commit) -> None:
+        if not commit.row_count():
+            return
+        for follower in collection.followers:
+            follower.commits.append(commit)
+            follower.rows += commit.row_count()
+            follower.bytes += commit.size_bytes
+
+    # -- reading --------------------------------------------------------------------------------------------------
+
+    def snapshot(self, id: str, as_of: Time) -> Iterator[Batch]:
+        """The content at ``as_of`` in batches of at most 64 Ki rows, times moved up to ``as_of``, not consolidated.
+
+        Errors of a view are raised.  ``as_of`` must be readable: since <= as_of < upper (22023).
+        """
+        collection = self._collection(id)
+        with self._state:
+            since, upper = collection.since, self._upper(collection)
+            oks, errs = collection.snapshots()
+        if not since <= as_of < upper:
+            raise make_error(
+                "22023", f"time {as_of} is not readable", detail=f"Readable times are {since} <= t < {upper}."
+            )
+        found = [b.advanced(as_of) for b in errs.scan(below=Frontier(as_of + 1))]
+        errors = consolidate(Batch.concat(ERR_TYPES, found), self._hasher)
+        if len(errors):
+            raise _row_error(errors, collection.title)
+        return (batch.advanced(as_of) for batch in oks.scan(below=Frontier(as_of + 1)))
+
+    def lookup(self, id: str, keys: tuple[pa.Array, ...], at: Time) -> Batch:
+        """The live rows at ``at`` with one of the (distinct) ``keys`` of the primary key or, without one, equal to
+        one of the whole rows ``keys``; consolidated.  NULL finds NULL.  One probe.
+        """
+        return consolidate(self._collection(id).lookup(keys, at), self._hasher)
+
+    def open_source(self, id: str, as_of: Time, readers: int = 1) -> Sequence[Reader]:
+        """See ``protocol.sources.Storage``.  O(runs)."""
+        collection = self._collection(id)
+        with self._state:
+            if as_of < collection.since:
+                raise make_error(
+                    "XX000", f"source {id} is read at {as_of}, below its since {collection.since}"
+                )
+            snapshots = collection.snapshots()
+            upper = self._upper(collection)
+            followers = [Follower() for _ in range(readers)]
+            collection.followers.extend(followers)
+        return tuple(
+            Reader(self, collection, follower, snapshots=snapshots, upper=upper, index=i, count=readers)
+            for i, follower in enumerate(followers)
+        )
+
+    def listen(self, id: str, as_of: Time) -> Reader:
+        """The collection's content at ``as_of`` and every later change, for one reader."""
+        return self.open_source(id, as_of)[0]
+
+    def take(self, collection: Collection, follower: Follower, max_rows: int) -> tuple[list[Commit], Frontier]:
+        """The next queued commits, about ``max_rows`` rows (at least one commit), and the frontier behind them."""
+        with self._state:
+            taken: list[Commit] = []
+            rows = 0
+            while follower.commits and (not taken or rows + follower.commits[0].row_count() <= max_rows):
+                commit = follower.commits.popleft()
+                taken.append(commit)
+                rows += commit.row_count()
+                follower.rows -= commit.row_count()
+                follower.bytes -= commit.size_bytes
+            if taken:
+                self._capacity.notify_all()
+            upper = taken[-1].upper if follower.commits else self._upper(collection)
+            return taken, upper
+
+    def queued(self, collection: Collection, follower: Follower) -> tuple[bool, Frontier]:
+        """Whether commits are queued, and the collection's upper."""
+        with self._state:
+            return bool(follower.commits), self._upper(collection)
+
+    def set_steady(self, follower: Follower) -> None:
+        with self._state:
+            follower.steady = True
+
+    def detach(self, collection: Collection, follower: Follower) -> None:
+        with self._state:
+            if follower in collection.followers:
+                collection.followers.remove(follower)
+            self._capacity.notify_all()
+
+    # -- backlog, idle work, watching -----------------------------------------------------------------------------
+
+    def backlog(self) -> tuple[int, int]:
+        """(updates, bytes) that the slowest steady reader of a collection has not read, over all tables.
+
+        Readers that still hydrate do not count: what waits for them is in the traces anyway.
+        """
+        with self._state:
+            return self._backlog()
+
+    def _backlog(self) -> tuple[int, int]:
+        rows = size = 0
+        for collection in self._collections.values():
+            steady = [f for f in collection.followers if f.steady]
+            rows += max((f.rows for f in steady), default=0)
+            size += max((f.bytes for f in steady), default=0)
+        return rows, size
+
+    def wait_capacity(self, timeout: float | None, cancelled: Callable[[], bool] = lambda: False) -> bool:
+        """Waits until the backlog is within its bounds; False after ``timeout`` seconds or when cancelled."""
+        deadline = None if timeout is None else wall.monotonic() + timeout
+        with self._state:
+            while not self._closed:
+                rows, size = self._backlog()
+                if rows <= self._backlog_rows and size <= self._backlog_bytes:
+                    return True
+                remaining = None if deadline is None else deadline - wall.monotonic()
+                if cancelled() or (remaining is not None and remaining <= 0):
+                    return False
+                # Woken by every read; the bound lets a cancellation be seen.
+                self._capacity.wait(0.05 if remaining is None else min(0.05, remaining))
+        return False
+
+    def work(self, fuel_rows: int) -> bool:
+        """Moves since where holds went away and merges runs, one collection per call; True if more is left.
+
+        Skips a collection that is being written.
+        """
+        with self._state:
+            collections = list(self._collections.values())
+            self._work_from += 1
+            start = self._work_from
+        for i in range(len(collections)):
+            collection = collections[(start + i) % len(collections)]
+            if not collection.turn.acquire(blocking=False):
+                continue
+            try:
+                with self._state:
+                    since = self._advance_since(collection)
+                if since is not None:
+                    collection.compact(since)
+                if collection.work(fuel_rows):
+                    return True
+            finally:
+                collection.turn.release()
+        return False
+
+    def watch(self, callback: Callable[[frozenset[str]], None]) -> Callable[[], None]:
+        """See ``protocol.sources.Storage``."""
+        with self._state:
+            self._next_token += 1
+            token = self._next_token
+            self._watchers[token] = callback
+
+        def end() -> None:
+            with self._state:
+                self._watchers.pop(token, None)
+
+        return end
+
+    def _notify(self, ids: frozenset[str]) -> None:
+        with self._state:
+            watchers = list(self._watchers.values())
+        for watcher in watchers:
+            watcher(ids)
+
+    def close(self) -> None:
+        """Wakes whoever waits for capacity."""
+        with self._state:
+            self._closed = True
+            self._capacity.notify_all()
+
+
+def _since(batch: Batch, frontier: Frontier) -> Batch:
+    """The updates at or past ``frontier``."""
+    keep = batch.times >= frontier
+    return batch if keep.all() else batch.take(np.flatnonzero(keep))
+
+
+def _past(upper: Frontier, rows: Batch, errors: Batch) -> Frontier:
+    """A finite bound past ``upper`` and every update."""
+    latest = [int(b.times.max()) for b in (rows, errors) if len(b)]
+    return Frontier(max([upper, *latest]) + 1)
+
+
+def _row_error(errors: Batch, title: str) -> DatabaseError:
+    sqlstate, message, expression, sample = (c[0].as_py() for c in errors.columns)
+    return row_error(sqlstate, message, expression, sample, view=title)
