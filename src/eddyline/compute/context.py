@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from eddyline.repr.time import EMPTY, Frontier, Time
 
 if TYPE_CHECKING:
-    from eddyline.trace.hashing import Hasher
+    from eddyline.trace.hasher import Hasher
 
 __all__ = ["BUDGET_ROWS", "OperatorContext"]
 

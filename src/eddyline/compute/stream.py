@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from eddyline.trace.run import Run
     from eddyline.trace.trace import Trace
 
-__all__ = ["Arrangement", "ArrangedOutput", "ArrangedStream", "Operator", "Output", "Sealed", "Stream"]
+__all__ = ["ArrangedOutput", "ArrangedStream", "Arrangement", "Operator", "Output", "Sealed", "Stream"]
 
 
 class Stream:

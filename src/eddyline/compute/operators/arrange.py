@@ -1,14 +1,16 @@
 """Seals a stream into intervals and keeps them in traces.
 
 Invariants:
-I1  the trace's upper is the output's frontier, except inside a step;
-I2  a run may enter the trace before its interval is sealed, with the bounds [upper, upper): its times are all at or
-    past the trace's upper, so that no reader below upper sees it, and merging it is paid as rows come in.
-    A snapshot of any size is therefore sealed in O(1) after its last morsel: no stall proportional to it;
+I1  the output's frontier is never past the traces' uppers;
+I2  where one time has more rows than a piece, its runs but the last enter the trace ahead of the seal, with the
+    bounds [t, t): the trace's upper is t, and no reader below it sees them.  Merging is paid as rows come in, and a
+    snapshot of any size is sealed in O(1) after its last morsel: no stall proportional to it;
 I3  the first interval's upper is past as_of.
 """
 
 from __future__ import annotations
+
+import numpy as np
 
 from eddyline.compute.context import OperatorContext
 from eddyline.compute.operators.stash import Stash
@@ -24,9 +26,9 @@ __all__ = ["ERRORS_LAYOUT", "ArrangeOperator", "new_arrangement"]
 ERRORS_LAYOUT = Layout(ERR_TYPES, tuple(range(len(ERR_TYPES))))
 
 
-def new_arrangement(layout: Layout, context: OperatorContext) -> Arrangement:
+def new_arrangement(layout: Layout) -> Arrangement:
     """Empty traces for rows in ``layout`` and for errors."""
-    return Arrangement(Trace(layout, context.hasher), Trace(ERRORS_LAYOUT, context.hasher))
+    return Arrangement(Trace(layout), Trace(ERRORS_LAYOUT))
 
 
 class ArrangeOperator:
@@ -41,7 +43,9 @@ class ArrangeOperator:
         self._output = output
         self._context = context
         self._rows = Stash(context.budget_rows)
-        self._errors = Stash(context.budget_rows)
+        self._error_stash = Stash(context.budget_rows)
+        #: errors of the interval being sealed
+        self._errors = Batch.empty(ERR_TYPES)
         #: updates at as_of not yet in a run, while nothing is sealed
         self._morsel: list[Batch] = []
         self._morsel_rows = 0
@@ -56,7 +60,8 @@ class ArrangeOperator:
             self._target = self._input.frontier
             self._flush_morsel()
             self._rows.seal(self._target)
-            self._errors.seal(self._target)
+            self._error_stash.seal(self._target)
+            self._errors = self._closed_errors()
             moved = True
         if self._target > self._output.frontier:
             self._seal_some()
@@ -75,19 +80,20 @@ class ArrangeOperator:
         return self._input.drained() and frontier > self._output.frontier and frontier > self._context.as_of
 
     def _take(self) -> bool:
-        moved = bool(self._input.errors or self._input.updates)
+        moved = not self._input.drained()
+        as_of = self._context.as_of
         while self._input.errors:
-            self._errors.add(self._input.errors.popleft())
+            self._error_stash.add(self._input.errors.popleft().advanced(as_of))
         taken = 0
         while self._input.updates and taken < self._context.budget_rows:
             batch = self._input.updates.popleft()
-            if self._target > self._context.as_of or (len(batch) and int(batch.times.max()) > self._context.as_of):
-                self._rows.add(batch)
+            if self._target > as_of or (len(batch) and int(batch.times.max()) > as_of):
+                self._rows.add(batch.advanced(as_of))
                 continue
             if len(batch) > self._context.budget_rows:
                 self._input.updates.appendleft(batch.slice(self._context.budget_rows, len(batch)))
                 batch = batch.slice(0, self._context.budget_rows)
-            self._morsel.append(batch)
+            self._morsel.append(batch.advanced(as_of))
             self._morsel_rows += len(batch)
             taken += len(batch)
             if self._morsel_rows >= self._context.budget_rows:
@@ -96,50 +102,82 @@ class ArrangeOperator:
 
     def _flush_morsel(self) -> None:
         if self._morsel_rows:
-            self._insert_ahead(Batch.concat(self._layout.types, self._morsel))
+            self._insert_ahead(Batch.concat(self._layout.types, self._morsel), self._context.as_of)
         self._morsel = []
         self._morsel_rows = 0
 
-    def _insert_ahead(self, batch: Batch) -> None:
-        lower = self._output.frontier
+    def _insert_ahead(self, batch: Batch, time: int) -> None:
+        """Puts a part of the updates of ``time`` in, before the time is sealed."""
         trace = self._output.arrangement.oks
-        run = build_run(batch, self._layout, self._context.hasher, lower=lower, upper=lower, since=trace.since)
-        if len(run):
+        lower = Frontier(time)
+        if trace.upper < lower:
+            trace.advance_upper(lower)
+        built = build_run(
+            batch, self._layout, self._context.hasher, lower=lower, upper=Frontier(time + 1), since=trace.since
+        )
+        if len(built):
+            run = Run(
+                built.layout,
+                built.columns,
+                built.key_hashes,
+                built.value_hashes,
+                built.times,
+                built.diffs,
+                lower=lower,
+                upper=lower,
+                since=built.since,
+            )
             trace.insert(run)
             self._runs.append(run)
 
     def _seal_some(self) -> None:
-        """One piece into a run; after the last one the interval is sealed."""
+        """One piece.  Pieces whose times do not meet are intervals of their own; the last one ends at the target."""
         piece = self._rows.piece()
-        if piece is not None and not self._rows.exhausted():
-            self._insert_ahead(piece)
+        following = self._rows.next_time()
+        if piece is None or following is None:
+            self._seal(piece, self._target)
             return
-        lower, upper = self._output.frontier, self._target
+        if int(piece.times.max()) < following:
+            self._seal(piece, Frontier(following))
+            return
+        early = piece.times < following
+        if early.any() or (self._output.arrangement.oks.upper < following and self._runs):
+            self._seal(piece.take(np.flatnonzero(early)), Frontier(following))
+            piece = piece.take(np.flatnonzero(~early))
+        self._insert_ahead(piece, following)
+
+    def _seal(self, batch: Batch | None, upper: Frontier) -> None:
+        """Seals up to ``upper`` with ``batch`` and the runs put in ahead."""
         trace = self._output.arrangement.oks
-        last: Run | None = None
-        if piece is not None:
-            last = build_run(piece, self._layout, self._context.hasher, lower=lower, upper=upper, since=trace.since)
-        if last is not None and len(last):
-            trace.insert(last)
-            self._runs.append(last)
+        run: Run | None = None
+        if batch is not None and len(batch):
+            run = build_run(
+                batch, self._layout, self._context.hasher, lower=trace.upper, upper=upper, since=trace.since
+            )
+        if run is not None and len(run):
+            trace.insert(run)
+            self._runs.append(run)
         else:
             trace.advance_upper(upper)
-        errors = self._seal_errors(lower, upper)
-        self._output.seal(Sealed(tuple(self._runs), errors, lower, upper))
+        errors = self._seal_errors(upper)
+        self._output.seal(Sealed(tuple(self._runs), errors, self._output.frontier, upper))
         self._runs = []
 
-    def _seal_errors(self, lower: Frontier, upper: Frontier) -> Batch | None:
+    def _closed_errors(self) -> Batch:
         pieces: list[Batch] = []
-        while (piece := self._errors.piece()) is not None:
+        while (piece := self._error_stash.piece()) is not None:
             pieces.append(piece)
+        return Batch.concat(ERR_TYPES, pieces)
+
+    def _seal_errors(self, upper: Frontier) -> Batch | None:
         trace = self._output.arrangement.errs
-        if not pieces:
+        closed = self._errors.times < upper
+        if not closed.any():
             trace.advance_upper(upper)
             return None
-        errors = Batch.concat(ERR_TYPES, pieces)
-        run = build_run(errors, ERRORS_LAYOUT, self._context.hasher, lower=lower, upper=upper, since=trace.since)
-        if len(run):
-            trace.insert(run)
-        else:
-            trace.advance_upper(upper)
+        errors = self._errors.take(np.flatnonzero(closed))
+        self._errors = self._errors.take(np.flatnonzero(~closed))
+        trace.insert(
+            build_run(errors, ERRORS_LAYOUT, self._context.hasher, lower=trace.upper, upper=upper, since=trace.since)
+        )
         return errors

@@ -30,7 +30,8 @@ from eddyline.repr.rowerror import ERR_TYPES
 from eddyline.repr.time import EMPTY, MIN_TIME, Frontier, Time
 from eddyline.repr.types import SqlType
 from eddyline.trace.run import Layout, Run
-from eddyline.trace.trace import Matches, Snapshot, TraceHandle
+from eddyline.trace.snapshot import Matches, Snapshot
+from eddyline.trace.trace import TraceHandle
 
 __all__ = ["JoinOperator"]
 
@@ -147,30 +148,23 @@ class JoinOperator:
             hashes = np.asarray(hashes)[np.asarray(run.times) < sealed.upper]
         for start in range(0, len(delta), PROBE_ROWS):
             piece = delta.slice(start, min(start + PROBE_ROWS, len(delta)))
-            matches = snapshot.probe(
+            yield len(piece)
+            for matches in snapshot.probe_pieces(
                 [piece.columns[k] for k in key],
                 [piece.types[k] for k in key],
                 hashes[start : start + len(piece)],
                 below=below,
                 null_safe=self._node.null_safe,
-            )
-            yield len(piece)
-            yield from self._emit(side, piece, matches)
+                max_rows=self._context.budget_rows,
+            ):
+                self._emit(side, piece, matches)
+                yield len(matches)
 
-    def _emit(self, side: _Side, delta: Batch, matches: Matches) -> Iterator[int]:
-        count = len(matches.probe_rows)
-        for start in range(0, count, self._context.budget_rows):
-            stop = min(start + self._context.budget_rows, count)
-            probe_rows = matches.probe_rows[start:stop]
-            index = pa.array(probe_rows)
-            mine = tuple(c.take(index) for c in delta.columns)
-            theirs = tuple(c.slice(start, stop - start) for c in matches.columns)
-            columns = (*mine, *theirs) if side is self._left else (*theirs, *mine)
-            times = np.maximum(delta.times[probe_rows], matches.times[start:stop])
-            self._send(
-                columns, np.maximum(times, self._context.as_of), delta.diffs[probe_rows], matches.diffs[start:stop]
-            )
-            yield stop - start
+    def _emit(self, side: _Side, delta: Batch, matches: Matches) -> None:
+        mine = delta.take(matches.probe_rows)
+        columns = (*mine.columns, *matches.columns) if side is self._left else (*matches.columns, *mine.columns)
+        times = np.maximum(mine.times, np.maximum(matches.times, self._context.as_of))
+        self._send(columns, times, mine.diffs, matches.diffs)
 
     def _send(self, columns: tuple[pa.Array, ...], times: Int64s, left: Int64s, right: Int64s) -> None:
         fits = product_fits(left, right)

@@ -74,6 +74,10 @@ class Stash:
         """The next piece of the open interval; None when it is exhausted."""
         return self._pieces.popleft() if self._pieces else None
 
+    def next_time(self) -> int | None:
+        """The least time of the pieces left; None when they are exhausted."""
+        return int(self._pieces[0].times.min()) if self._pieces else None
+
     def _cut(self, closed: list[Batch]) -> None:
         """Small batches are joined, large ones sliced; only batches of overlapping times must be sorted together."""
         closed.sort(key=lambda b: int(b.times.min()))

@@ -1,0 +1,271 @@
+"""GROUP BY with accumulable aggregates: a private table of accumulators.
+
+Each piece of updates is cut into *segments*, one per (group, time).  The table's states before and after each segment
+give the rows that go and the rows that come at its time.  Cost: proportional to the updates, whatever the groups hold.
+A group is there while it has rows; a global group always is.  Where an aggregate has no value (overflow), the group
+shows an error in place of its row, until a later state has one again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from eddyline.compute.context import OperatorContext
+from eddyline.compute.operators.accumulators import (
+    Accumulator,
+    BooleanAccumulator,
+    CountAccumulator,
+    IntegerSum,
+)
+from eddyline.compute.operators.float_accumulators import FloatDeviation, FloatSum
+from eddyline.compute.operators.group_table import GroupTable
+from eddyline.compute.operators.interval_accumulators import IntervalSum
+from eddyline.compute.operators.numeric_accumulators import DeviationAccumulator, ScaledSum
+from eddyline.compute.operators.sealed import SealedOperator
+from eddyline.compute.operators.segments import Segments, cut_segments
+from eddyline.compute.operators.values import booleans_of
+from eddyline.compute.stream import Output, Stream
+from eddyline.errors import InternalError
+from eddyline.expr.describe import describe
+from eddyline.expr.ir import AggregateCall, Column, Expr, MapStep, Mfp
+from eddyline.expr.mfp import apply_mfp
+from eddyline.expr.text_io import sample_rows
+from eddyline.plan.dataflow import Reduce
+from eddyline.repr.batch import Batch, Int64s
+from eddyline.repr.rowerror import ERR_TYPES
+from eddyline.repr.types import BIGINT, Kind, SqlType
+from eddyline.trace.compare import rows_identical
+
+__all__ = ["ArgumentColumns", "ReduceOperator", "describe_aggregate"]
+
+_SUMS = ("sum", "avg")
+_FLOATS = (Kind.REAL, Kind.DOUBLE)
+
+
+def accumulator_for(call: AggregateCall) -> Accumulator:
+    """InternalError for what is not accumulable."""
+    if call.func == "count":
+        return CountAccumulator(call.type)
+    argument = call.args[0].type
+    if call.func in ("bool_and", "bool_or"):
+        return BooleanAccumulator(call.type, call.func)
+    if call.func in _SUMS:
+        if argument.kind in _FLOATS:
+            return FloatSum(call.type, argument, call.func)
+        if argument.kind is Kind.INTERVAL:
+            return IntervalSum(call.type, call.func)
+        if argument.kind is Kind.NUMERIC and argument.scale is None:
+            return ScaledSum(call.type, argument, call.func)
+        return IntegerSum(call.type, argument, call.func)
+    if call.func in ("stddev_pop", "stddev_samp", "var_pop", "var_samp"):
+        if argument.kind in _FLOATS:
+            return FloatDeviation(call.type, argument, call.func)
+        return DeviationAccumulator(call.type, argument, call.func)
+    raise InternalError(f"aggregate {call.func} is not accumulable")
+
+
+def describe_aggregate(call: AggregateCall) -> str:
+    arguments = ", ".join(describe(arg) for arg in call.args) if call.args else "*"
+    return f"{call.func}({arguments})"
+
+
+class ArgumentColumns:
+    """The columns that a Reduce reads: keys, then for each aggregate its arguments and its filter.
+
+    Expressions are evaluated as an Mfp, so that a row that fails in one gives an error update and counts nowhere.
+    """
+
+    def __init__(self, key: Sequence[int], aggregates: Sequence[AggregateCall], key_types: Sequence[SqlType]) -> None:
+        self._key = tuple(key)
+        self._key_types = tuple(key_types)
+        self._exprs: list[Expr] = []
+        #: positions, among all expressions, of each aggregate's arguments and filter
+        self.places: list[tuple[tuple[int, ...], int | None]] = []
+        for call in aggregates:
+            args = tuple(self._place(arg) for arg in call.args)
+            self.places.append((args, None if call.filter is None else self._place(call.filter)))
+
+    def _place(self, expr: Expr) -> int:
+        if expr in self._exprs:
+            return self._exprs.index(expr)
+        self._exprs.append(expr)
+        return len(self._exprs) - 1
+
+    def place(self, expr: Expr) -> int:
+        """The position of a further expression.  To be called before the first ``evaluate``."""
+        return self._place(expr)
+
+    def evaluate(self, batch: Batch) -> tuple[Batch, Batch | None]:
+        """(keys then expressions, errors) of a batch."""
+        steps: list[MapStep] = []
+        projection = list(self._key)
+        width = len(batch.types)
+        for expr in self._exprs:
+            if isinstance(expr, Column):
+                projection.append(expr.index)
+            else:
+                projection.append(width + len(steps))
+                steps.append(MapStep(expr))
+        types = (*self._key_types, *(expr.type for expr in self._exprs))
+        return apply_mfp(Mfp(tuple(steps), tuple(projection), types), batch)
+
+    @property
+    def keys(self) -> int:
+        return len(self._key)
+
+    @property
+    def types(self) -> tuple[SqlType, ...]:
+        return (*self._key_types, *(expr.type for expr in self._exprs))
+
+
+class _States(NamedTuple):
+    """Some groups' states as rows: what they show, whether the group is there, what is wrong with it (0: nothing)."""
+
+    columns: tuple[pa.Array, ...]
+    exists: npt.NDArray[np.bool_]
+    error: Int64s
+
+
+class ReduceOperator(SealedOperator):
+    """Output row: the key columns, then one column per aggregate of ``node``."""
+
+    def __init__(self, name: str, input: Stream, node: Reduce, output: Output, context: OperatorContext) -> None:
+        super().__init__(name, input, output, context)
+        self._types = node.types
+        self._key_types = node.types[: len(node.key)]
+        self._arguments = ArgumentColumns(node.key, node.aggregates, self._key_types)
+        self._table = GroupTable(self._key_types, context.hasher)
+        self._counts = CountAccumulator(BIGINT)
+        self._accumulators = [accumulator_for(call) for call in node.aggregates]
+        self._texts = [describe_aggregate(call) for call in node.aggregates]
+        #: (sqlstate, message, expression) by number; 0 is no error
+        self._errors: list[tuple[str, str, str]] = [("", "", "")]
+        self._global = False
+        if node.global_row:
+            self._global = context.owns_hash(int(context.hasher.hash_rows((), (), 1)[0]))
+            if self._global:
+                self._table.locate((), 1)
+
+    def absorb(self, batch: Batch) -> None:
+        self._accumulate(batch.advanced(self.context.as_of))
+
+    def publish(self) -> Iterator[None]:
+        budget = self.context.budget_rows
+        for start in range(0, self._table.size, budget):
+            slots = np.arange(start, min(start + budget, self._table.size), dtype=np.int64)
+            states = self._show(self._counts.states(slots), [a.states(slots) for a in self._accumulators])
+            rows = np.arange(len(slots))
+            times = np.full(len(slots), self.context.as_of, np.int64)
+            self._emit(states, rows, slots, times, np.ones(len(slots), np.int64))
+            yield
+        self._forget(np.arange(self._table.size))
+
+    def apply(self, batch: Batch) -> None:
+        accumulated = self._accumulate(batch)
+        if accumulated is None:
+            return
+        segments, slots, parts = accumulated
+        first = segments.starts[:-1]
+        counts, *values = [np.concatenate((before[first], after)) for before, after in parts]
+        states = self._show(counts, values)
+        old, new = segments.previous()
+        changed = self._differ(states, old, new)
+        old, new, times = old[changed], new[changed], segments.times[changed]
+        of_segment = slots[segments.group[changed]]
+        diffs = np.concatenate((np.full(len(old), -1, np.int64), np.ones(len(new), np.int64)))
+        self._emit(
+            states,
+            np.concatenate((old, new)),
+            np.concatenate((of_segment, of_segment)),
+            np.concatenate((times, times)),
+            diffs,
+        )
+        self._forget(slots)
+
+    def _accumulate(self, batch: Batch) -> tuple[Segments, Int64s, list[tuple[Int64s, Int64s]]] | None:
+        """Adds a piece; (segments, slot of each group, states before and after each segment by accumulator)."""
+        rows, errors = self._arguments.evaluate(batch)
+        self.output.send_errors(errors)
+        if not len(rows):
+            return None
+        keys = self._arguments.keys
+        groups, slots = self._table.locate(rows.columns[:keys], len(rows))
+        segments = cut_segments(groups, len(slots), rows.times)
+        count = len(segments)
+        delta = self._counts.delta((), rows.diffs, segments.of_row, count)
+        parts = [self._counts.run(slots, segments.starts, delta)]
+        for accumulator, (args, condition) in zip(self._accumulators, self._arguments.places, strict=True):
+            weights = rows.diffs
+            if condition is not None:
+                weights = np.where(booleans_of(rows.columns[keys + condition]), weights, 0)
+            delta = accumulator.delta([rows.columns[keys + a] for a in args], weights, segments.of_row, count)
+            parts.append(accumulator.run(slots, segments.starts, delta))
+        return segments, slots, parts
+
+    def _show(self, counts: Int64s, values: Sequence[Int64s]) -> _States:
+        rows = len(counts)
+        there = counts[:, 0] > 0
+        error = np.zeros(rows, np.int64)
+        columns: list[pa.Array] = []
+        for accumulator, text, states in zip(self._accumulators, self._texts, values, strict=True):
+            shown = accumulator.show(states)
+            columns.append(shown.array)
+            for failure in shown.failures:
+                if failure.rows.any():
+                    number = self._error_number(failure.sqlstate, failure.message, text)
+                    error[failure.rows & (error == 0)] = number
+        negative = counts[:, 0] < 0
+        if negative.any():
+            error[negative] = self._error_number("XX000", "group with a negative number of rows", "count(*)")
+        exists = np.ones(rows, np.bool_) if self._global else there | negative
+        error[~exists] = 0
+        return _States(tuple(columns), exists, error)
+
+    def _error_number(self, sqlstate: str, message: str, text: str) -> int:
+        entry = (sqlstate, message, text)
+        if entry not in self._errors:
+            self._errors.append(entry)
+        return self._errors.index(entry)
+
+    def _differ(self, states: _States, old: Int64s, new: Int64s) -> Int64s:
+        """The segments whose states before and after do not show the same."""
+        differ = (states.exists[old] != states.exists[new]) | (states.error[old] != states.error[new])
+        both = np.flatnonzero(~differ & states.exists[new] & (states.error[new] == 0))
+        if states.columns and len(both):
+            types = self._types[len(self._key_types) :]
+            differ[both] = ~rows_identical(states.columns, types, old[both], states.columns, new[both])
+        return np.flatnonzero(differ)
+
+    def _emit(self, states: _States, rows: Int64s, slots: Int64s, times: Int64s, diffs: Int64s) -> None:
+        """State rows ``rows`` of the groups ``slots``, as rows or as errors; those of absent groups are left out."""
+        exists = states.exists[rows]
+        failed = states.error[rows] > 0
+        good = np.flatnonzero(exists & ~failed)
+        if len(good):
+            index = pa.array(rows[good])
+            columns = (*self._table.keys(slots[good]), *(c.take(index) for c in states.columns))
+            self.output.send(Batch(self._types, columns, times[good], diffs[good]))
+        bad = np.flatnonzero(exists & failed)
+        if len(bad):
+            keys = self._table.keys(slots[bad])
+            samples = sample_rows(keys, self._key_types) if keys else ["()"] * len(bad)
+            entries = [self._errors[number] for number in states.error[rows[bad]].tolist()]
+            texts = [[entry[i] for entry in entries] for i in range(3)]
+            arrays = tuple(pa.array(text, pa.large_string()) for text in (*texts, samples))
+            self.output.send_errors(Batch(ERR_TYPES, arrays, times[bad], diffs[bad]))
+
+    def _forget(self, slots: Int64s) -> None:
+        """Drops the groups among ``slots`` that have no rows left."""
+        if self._global or not len(slots):
+            return
+        empty = (self._counts.states(slots)[:, 0] == 0) & self._table.alive[slots]
+        self._table.release(slots[empty])
+        kept = self._table.compact()
+        if kept is not None:
+            for accumulator in (self._counts, *self._accumulators):
+                accumulator.keep(kept)

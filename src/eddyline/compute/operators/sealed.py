@@ -1,0 +1,109 @@
+"""The frame of the stateful operators over streams: what is absorbed, when it is published, in which pieces.
+
+Until the dataflow's as_of is closed, updates at as_of are *absorbed* into the state without any output; then the
+state is *published* once, in bounded pieces, at as_of.  From there on each sealed interval is *applied* in pieces of
+ascending time, and every piece gives the exact changes of the output at the times it holds.  (A time that spans two
+pieces is corrected by the second: the sum is exact, and nobody reads a time before it is closed.)
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+
+import numpy as np
+
+from eddyline.compute.context import OperatorContext
+from eddyline.compute.operators.stash import Stash
+from eddyline.compute.operators.stateless import pass_errors
+from eddyline.compute.stream import Output, Stream
+from eddyline.repr.batch import Batch
+
+__all__ = ["SealedOperator"]
+
+
+class SealedOperator(ABC):
+    """Errors of the input pass on arrival: they do not depend on other updates."""
+
+    def __init__(self, name: str, input: Stream, output: Output, context: OperatorContext) -> None:
+        self.name = name
+        self.output = output
+        self.context = context
+        self._input = input
+        self._stash = Stash(context.budget_rows)
+        self._hydrated = False
+        #: the publication at as_of, while it is under way
+        self._publishing: Iterator[None] | None = None
+        #: the interval under way ends here; the output's frontier when none is under way
+        self._target = output.frontier
+
+    @abstractmethod
+    def absorb(self, batch: Batch) -> None:
+        """Takes updates at as_of into the state, without output."""
+
+    @abstractmethod
+    def publish(self) -> Iterator[None]:
+        """Emits the state at as_of; yields after each bounded piece."""
+
+    @abstractmethod
+    def apply(self, batch: Batch) -> None:
+        """Takes a piece into the state and emits what changes, at the piece's times."""
+
+    def step(self) -> bool:
+        moved = pass_errors(self._input, self.output)
+        moved |= self._take()
+        if self._target == self.output.frontier and self._may_open():
+            self._target = self._input.frontier
+            self._stash.seal(self._target)
+            if not self._hydrated:
+                self._hydrated = True
+                self._publishing = self.publish()
+            moved = True
+        if self._target > self.output.frontier:
+            self._advance()
+            moved = True
+        return moved
+
+    def pending(self) -> bool:
+        return not self._input.drained() or self._target > self.output.frontier or self._may_open()
+
+    def close(self) -> None:
+        self._publishing = None
+
+    def _may_open(self) -> bool:
+        frontier = self._input.frontier
+        return self._input.drained() and frontier > self.output.frontier and frontier > self.context.as_of
+
+    def _take(self) -> bool:
+        """Moves what is queued into the state (updates at as_of, while hydrating) or the stash."""
+        moved = bool(self._input.updates)
+        if self._hydrated:
+            self._stash.take(self._input)
+            return moved
+        absorbed = 0
+        while self._input.updates and absorbed < self.context.budget_rows:
+            batch = self._input.updates.popleft()
+            early = batch.times <= self.context.as_of
+            if not early.all():
+                self._stash.add(batch.take(np.flatnonzero(~early)))
+                batch = batch.take(np.flatnonzero(early))
+            if len(batch) > self.context.budget_rows:
+                self._input.updates.appendleft(batch.slice(self.context.budget_rows, len(batch)))
+                batch = batch.slice(0, self.context.budget_rows)
+            if len(batch):
+                self.absorb(batch)
+            absorbed += len(batch)
+        return moved
+
+    def _advance(self) -> None:
+        """One bounded piece of the publication or of the interval; after the last one the frontier moves."""
+        if self._publishing is not None:
+            for _ in self._publishing:
+                return
+            self._publishing = None
+            return
+        piece = self._stash.piece()
+        if piece is not None:
+            self.apply(piece)
+        if self._stash.exhausted():
+            self.output.advance(self._target)
