@@ -6,6 +6,7 @@ already advanced by the array's offset, except those of bitmaps, where the bit o
 descriptor keeps the buffers alive.  ``cell`` decodes one value in plain Python; the twins are written with it.
 """
 
+# ruff: noqa: PLR0917 - pairs of (columns, run, row)
 from __future__ import annotations
 
 import ctypes
@@ -73,6 +74,7 @@ def _bit(address: int, position: int) -> bool:
 def cell(descriptor: npt.NDArray[np.int64], row: int) -> Any:
     """The value as a Python object: bool, int, (coefficient, scale), float, bytes, (months, days, µs), None."""
     kind, values, offsets, validity, bit_offset, _ = (int(x) for x in descriptor)
+    row = int(row)
     if validity and not _bit(validity, bit_offset + row):
         return None
     if kind == BITS:
@@ -96,7 +98,7 @@ def cell(descriptor: npt.NDArray[np.int64], row: int) -> Any:
 def sql_key(kind: int, value: Any) -> Any:
     """What SQL compares and hashes of a value that is not NULL: values are equal iff their keys are."""
     if kind in (FLOAT32, FLOAT64):
-        return (1, 0.0) if value != value else (0, value + 0.0)
+        return (1, 0.0) if np.isnan(value) else (0, value + 0.0)
     if kind == NUMERIC:
         return Fraction(value[0], 10 ** value[1])
     if kind == INTERVAL:
@@ -107,7 +109,7 @@ def sql_key(kind: int, value: Any) -> Any:
 def image(kind: int, value: Any) -> Any:
     """Orders values that are equal to SQL; those with equal images are identical (print alike)."""
     if kind in (FLOAT32, FLOAT64):
-        return 0 if value != value or np.copysign(1.0, value) < 0 else 1
+        return 0 if value == 0.0 and np.copysign(1.0, value) < 0 else 1
     if kind == NUMERIC:
         return value[1]
     if kind == INTERVAL:

@@ -1,20 +1,20 @@
 """Copying picked cells of several runs into new flat column buffers.
 
 A pick is (run, row).  The output of a column is described by one row of ``outs`` int64[columns, OUT]: address of the
-values, of the int64 offsets (varlen), of the validity bitmap (0: none is written; requires that no picked cell is NULL),
-and the number of bytes written so far (varlen; updated).  Bitmaps must be zero where they are written first.
+values, of the int64 offsets (varlen), of the validity bitmap (0: none, then no pick may be NULL), and the number of bytes
+written so far (varlen; updated).  Bitmaps must be zero where they are written first.
 """
 
+# ruff: noqa: PLR0917 - numba takes positional arguments only
 from __future__ import annotations
 
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
 from eddyline.kernels.cells import BITS, BYTES, DECIMAL, FLOAT32, INT16, INT32, INTERVAL, NUMERIC, UUID, cell
-from eddyline.kernels.kernel import I64, RUNS, VOID, kernel, read, write
+from eddyline.kernels.kernel import I64, RUNS, VOID, kernel, read, subroutine, write
 from eddyline.kernels.memory import copy_bytes, load_i64, load_u8, store_i64, store_u8
 
 __all__ = ["OUT", "gather", "gather_twin", "sizes", "sizes_twin"]
@@ -22,18 +22,18 @@ __all__ = ["OUT", "gather", "gather_twin", "sizes", "sizes_twin"]
 OUT: Final = 4
 
 
-@njit(cache=True, nogil=True)
+@subroutine
 def _set_bit(address: Any, position: Any) -> None:
     at = address + (position >> 3)
     store_u8(at, load_u8(at) | (np.uint64(1) << np.uint64(position & 7)))
 
 
-@njit(cache=True, nogil=True)
+@subroutine
 def _get_bit(address: Any, position: Any) -> Any:
     return (load_u8(address + (position >> 3)) >> np.uint64(position & 7)) & np.uint64(1) != np.uint64(0)
 
 
-@njit(cache=True, nogil=True)
+@subroutine
 def _gather_validity(descs: Any, item: Any, runs: Any, rows: Any, first: Any, start: Any, stop: Any, out: Any) -> None:
     for k in range(start, stop):
         run = runs[k]

@@ -11,7 +11,6 @@ from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
 from eddyline.kernels.cells import (
     BITS,
@@ -27,7 +26,7 @@ from eddyline.kernels.cells import (
     Descriptors,
     cell,
 )
-from eddyline.kernels.kernel import DESCS, I64, U64, VOID, kernel, write
+from eddyline.kernels.kernel import DESCS, I64, U64, VOID, kernel, subroutine, write
 from eddyline.kernels.memory import load_f32, load_f64, load_i16, load_i32, load_i64, load_u8, load_u64
 
 __all__ = ["hash_rows", "hash_rows_twin"]
@@ -51,7 +50,7 @@ _TEN: Final = np.uint64(10)
 _DAY_US: Final = np.int64(86_400_000_000)
 
 
-@njit(cache=True, nogil=True)
+@subroutine
 def _absorb(state: Any, word: Any) -> Any:
     x = (state ^ word) * _P1 + _P4
     x = (x ^ (x >> _33)) * _M1
@@ -59,7 +58,7 @@ def _absorb(state: Any, word: Any) -> Any:
     return x ^ (x >> _33)
 
 
-@njit(cache=True, nogil=True)
+@subroutine
 def _absorb_bytes(state: Any, address: Any, size: Any) -> Any:
     h = state + np.uint64(size) * _P2
     at = address
@@ -78,16 +77,16 @@ def _absorb_bytes(state: Any, address: Any, size: Any) -> Any:
     return _absorb(h, tail)
 
 
-@njit(cache=True, nogil=True)
+@subroutine
 def _absorb_float(state: Any, value: Any) -> Any:
-    if value != value:
+    if np.isnan(value):
         return _absorb(state, _NAN)
     if value == 0.0:
         return _absorb(state, _ZERO)
     return _absorb(state, np.float64(value).view(np.uint64))
 
 
-@njit(cache=True, nogil=True)
+@subroutine
 def _absorb_numeric(state: Any, address: Any) -> Any:
     """Strips trailing zeros, so that only the value counts."""
     low = load_u64(address)
@@ -122,14 +121,14 @@ def _absorb_numeric(state: Any, address: Any) -> Any:
     return _absorb(state, np.uint64(scale * 2 + (1 if negative else 0) + 1))
 
 
-@njit(cache=True, nogil=True)
+@subroutine
 def _absorb_interval(state: Any, address: Any) -> Any:
     micros = load_i64(address + 8)
     days = load_i32(address) * 30 + load_i32(address + 4) + micros // _DAY_US
     return _absorb(_absorb(state, np.uint64(days)), np.uint64(micros % _DAY_US))
 
 
-@njit(cache=True, nogil=True)
+@subroutine
 def _absorb_column(descriptor: Any, start: Any, out: Any) -> None:
     kind = descriptor[0]
     values = descriptor[1]
@@ -202,7 +201,7 @@ def _absorb_cell_twin(state: int, kind: int, value: Any) -> int:
             h = ((h << 27 & _WORD | h >> 37) * int(_P1) + int(_P4)) & _WORD
         return _absorb_twin(h, int.from_bytes(value[whole:], "little"))
     if kind in (FLOAT32, FLOAT64):
-        bits = int(_NAN) if value != value else int(np.float64(value + 0.0).view(np.uint64))
+        bits = int(_NAN) if np.isnan(value) else int(np.float64(value + 0.0).view(np.uint64))
         return _absorb_twin(state, bits)
     if kind == INTERVAL:
         days, micros = divmod((value[0] * 30 + value[1]) * int(_DAY_US) + value[2], int(_DAY_US))

@@ -7,11 +7,13 @@ Input arrays are declared read-only and C-contiguous (``READ``), which also admi
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from numba import njit, types
 
-__all__ = ["ADDRESS", "DESCS", "I64", "RUNS", "U8", "U64", "VOID", "Kernel", "kernel", "read", "write"]
+__all__ = ["ADDRESS", "DESCS", "I64", "RUNS", "U8", "U64", "VOID", "Kernel", "kernel", "read", "subroutine", "write"]
+
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 VOID: Final = types.void
 I64: Final = types.int64
@@ -34,6 +36,12 @@ def write(dtype: Any, dimensions: int = 1) -> Any:
 DESCS: Final = read(I64, 2)
 #: descriptors of the columns of several runs: int64[runs, columns, cells.WIDTH]
 RUNS: Final = read(I64, 3)
+
+
+def subroutine(function: Function) -> Function:
+    """Decorator: a jitted function that kernels of the same file call (a cached caller of another file goes stale)."""
+    jitted: Function = njit(cache=True, nogil=True)(function)
+    return jitted
 
 
 class Kernel:
@@ -61,6 +69,7 @@ class Kernel:
             return
         for signature in self.signatures:
             self.dispatcher.compile(signature)
+        self.dispatcher.disable_compile()
         self._call = self.dispatcher
 
 

@@ -1,7 +1,7 @@
 """Loads, stores and copies at raw addresses: how kernels see Arrow buffers of any type without a specialisation each.
 
-Every address is an int64.  These are code generators (intrinsics), inlined into their callers, not kernels.  The meaning
-of a name never changes (add a new name instead): cached kernels hold the old code.  Nothing is checked; it is an error
+Every address is an int64.  These are code generators (intrinsics), inlined into their callers, not kernels.  What a
+name means never changes (add a new name instead): cached kernels hold the old code.  Nothing is checked; it is an error
 to pass an address outside a live buffer.  Loads and stores need no alignment.
 """
 

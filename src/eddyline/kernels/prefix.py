@@ -5,13 +5,11 @@ Equal prefixes decide nothing; the full comparison does.
 
 from __future__ import annotations
 
-import math
 import struct
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
 from eddyline.kernels.cells import (
     BITS,
@@ -30,7 +28,7 @@ from eddyline.kernels.cells import (
     cell,
     sql_key,
 )
-from eddyline.kernels.kernel import I64, U64, VOID, kernel, read, write
+from eddyline.kernels.kernel import I64, U64, VOID, kernel, read, subroutine, write
 from eddyline.kernels.memory import load_f32, load_f64, load_i16, load_i32, load_i64, load_u8, load_u64
 
 __all__ = ["prefixes", "prefixes_twin"]
@@ -49,14 +47,14 @@ _DAY_US: Final = np.int64(86_400_000_000)
 _DAYS: Final = np.int64(1 << 26)
 
 
-@njit(cache=True, nogil=True)
+@subroutine
 def _signed(value: Any) -> Any:
     return np.uint64(value) ^ _SIGN
 
 
-@njit(cache=True, nogil=True)
+@subroutine
 def _of_float(value: Any) -> Any:
-    if value != value:
+    if np.isnan(value):
         return _ALL
     if value == 0.0:
         return _SIGN
@@ -64,7 +62,7 @@ def _of_float(value: Any) -> Any:
     return ~bits if bits & _SIGN else bits | _SIGN
 
 
-@njit(cache=True, nogil=True)
+@subroutine
 def _of_bytes(address: Any, size: Any) -> Any:
     word = _ZERO
     for k in range(8):
@@ -74,7 +72,7 @@ def _of_bytes(address: Any, size: Any) -> Any:
     return word
 
 
-@njit(cache=True, nogil=True)
+@subroutine
 def _saturated(low: Any, high: Any) -> Any:
     """A 128-bit integer clamped to int64."""
     if high > 0 or (high == 0 and low & _SIGN):
@@ -84,7 +82,7 @@ def _saturated(low: Any, high: Any) -> Any:
     return _signed(np.int64(low))
 
 
-@njit(cache=True, nogil=True)
+@subroutine
 def _of_numeric(address: Any) -> Any:
     """The integer part, rounded towards zero, clamped."""
     low = load_u64(address)
@@ -109,7 +107,7 @@ def _of_numeric(address: Any) -> Any:
     return _signed(-np.int64(low) if negative else np.int64(low))
 
 
-@njit(cache=True, nogil=True)
+@subroutine
 def _of_interval(address: Any) -> Any:
     micros = load_i64(address + 8)
     days = load_i32(address) * 30 + load_i32(address + 4) + micros // _DAY_US
@@ -120,7 +118,7 @@ def _of_interval(address: Any) -> Any:
     return _signed((days << 37) + micros % _DAY_US)
 
 
-@njit(cache=True, nogil=True)
+@subroutine
 def _prefix(kind: Any, values: Any, offsets: Any, bit_offset: Any, row: Any) -> Any:
     if kind == INT64:
         return _signed(load_i64(values + 8 * row))
@@ -172,17 +170,17 @@ def _prefix_twin(kind: int, value: Any) -> int:
     if kind == BITS:
         return int(value)
     if kind == DECIMAL:
-        return min(max(value, -bias), bias - 1) + bias
+        return int(min(max(value, -bias), bias - 1)) + bias
     if kind == NUMERIC:
-        return min(max(math.trunc(sql_key(kind, value)), 1 - bias), bias - 1) + bias
+        return min(max(int(sql_key(kind, value)), 1 - bias), bias - 1) + bias
     if kind == INTERVAL:
         days, micros = divmod(sql_key(kind, value), int(_DAY_US))
         if not -int(_DAYS) <= days < int(_DAYS):
             return 0 if days < 0 else 2 * bias - 1
-        return (days << 37) + micros + bias
+        return int((days << 37) + micros) + bias
     if kind in (BYTES, UUID):
-        return int.from_bytes(value[:8].ljust(8, b"\0"), "big")
-    if value != value:
+        return int.from_bytes(bytes(value[:8]).ljust(8, b"\0"), "big")
+    if np.isnan(value):
         return 2 * bias - 1
     bits = int(struct.unpack("<Q", struct.pack("<d", value + 0.0))[0])
     return 2 * bias - 1 - bits if bits & bias else bits | bias

@@ -7,6 +7,7 @@ columns; otherwise all columns.  The order of rows in a run is (key hash, second
 only order, the comparison decides what is the same.
 """
 
+# ruff: noqa: PLR0917 - numba takes positional arguments only
 from __future__ import annotations
 
 from functools import cmp_to_key
@@ -14,7 +15,6 @@ from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
 from eddyline.kernels.cells import (
     BITS,
@@ -34,7 +34,7 @@ from eddyline.kernels.cells import (
     image,
     sql_key,
 )
-from eddyline.kernels.kernel import I64, RUNS, U8, U64, VOID, kernel, read, write
+from eddyline.kernels.kernel import I64, RUNS, U8, U64, VOID, kernel, read, subroutine, write
 from eddyline.kernels.memory import load_f32, load_f64, load_i16, load_i32, load_i64, load_u8, load_u64
 
 __all__ = [
@@ -75,12 +75,12 @@ _LOW32: Final = np.uint64(0xFFFFFFFF)
 _INSERTION_ROWS: Final = 12
 
 
-@njit(cache=True, nogil=True)
+@subroutine
 def _bit(address: Any, position: Any) -> Any:
     return (load_u8(address + (position >> 3)) >> np.uint64(position & 7)) & _ONE
 
 
-@njit(cache=True, nogil=True)
+@subroutine
 def _compare_wide(a: Any, b: Any) -> Any:
     """Two 128-bit integers by address."""
     x = load_i64(a + 8)
@@ -94,7 +94,7 @@ def _compare_wide(a: Any, b: Any) -> Any:
     return 0
 
 
-@njit(cache=True, nogil=True)
+@subroutine
 def _compare_numeric(a: Any, b: Any) -> Any:
     """By value: the magnitude with fewer decimals is scaled up until it is as fine or has outgrown 128 bits."""
     a_high = load_i64(a + 8)
@@ -146,7 +146,7 @@ def _compare_numeric(a: Any, b: Any) -> Any:
     return order * a_sign
 
 
-@njit(cache=True, nogil=True)
+@subroutine
 def _compare_bytes(a: Any, a_size: Any, b: Any, b_size: Any) -> Any:
     size = min(a_size, b_size)
     at = 0
@@ -163,7 +163,7 @@ def _compare_bytes(a: Any, a_size: Any, b: Any, b_size: Any) -> Any:
     return 0
 
 
-@njit(cache=True, nogil=True)
+@subroutine
 def _compare_floats(x: Any, y: Any) -> Any:
     if x < y:
         return -1
@@ -171,27 +171,27 @@ def _compare_floats(x: Any, y: Any) -> Any:
         return 1
     if x == y:
         return 0
-    x_nan = x != x
-    y_nan = y != y
+    x_nan = np.isnan(x)
+    y_nan = np.isnan(y)
     if x_nan and y_nan:
         return 0
     return 1 if x_nan else -1
 
 
-@njit(cache=True, nogil=True)
+@subroutine
 def _compare_ints(x: Any, y: Any) -> Any:
     if x == y:
         return 0
     return -1 if x < y else 1
 
 
-@njit(cache=True, nogil=True)
+@subroutine
 def _is_null(descs: Any, run: Any, item: Any, row: Any) -> Any:
     validity = descs[run, item, 3]
     return validity != 0 and _bit(validity, descs[run, item, 4] + row) == _ZERO
 
 
-@njit(cache=True, nogil=True)
+@subroutine
 def _compare_cells(a: Any, ra: Any, i: Any, b: Any, rb: Any, j: Any, item: Any) -> Any:
     """SQL order of two cells that are not NULL."""
     kind = a[ra, item, 0]
@@ -230,7 +230,7 @@ def _compare_cells(a: Any, ra: Any, i: Any, b: Any, rb: Any, j: Any, item: Any) 
     return _compare_bytes(x + 16 * i, 16, y + 16 * j, 16)  # UUID
 
 
-@njit(cache=True, nogil=True)
+@subroutine
 def _compare_images(a: Any, ra: Any, i: Any, b: Any, rb: Any, j: Any, item: Any) -> Any:
     """Order of two cells that SQL calls equal, by how they print; 0 iff identical."""
     kind = a[ra, item, 0]
@@ -255,7 +255,7 @@ def _compare_images(a: Any, ra: Any, i: Any, b: Any, rb: Any, j: Any, item: Any)
     return 0
 
 
-@njit(cache=True, nogil=True)
+@subroutine
 def _compare_rows(a: Any, ra: Any, i: Any, b: Any, rb: Any, j: Any) -> Any:
     """Canonical order: -1, 0 (identical), 1.  ORDER BY flags are those of ``a``."""
     items = a.shape[1]
@@ -279,7 +279,7 @@ def _compare_rows(a: Any, ra: Any, i: Any, b: Any, rb: Any, j: Any) -> Any:
     return 0
 
 
-@njit(cache=True, nogil=True)
+@subroutine
 def _before(descs: Any, hashes: Any, words: Any, times: Any, i: Any, j: Any) -> Any:
     """Whether row i sorts strictly before row j of one batch."""
     if hashes[i] != hashes[j]:
@@ -292,7 +292,7 @@ def _before(descs: Any, hashes: Any, words: Any, times: Any, i: Any, j: Any) -> 
     return times[i] < times[j]
 
 
-@njit(cache=True, nogil=True)
+@subroutine
 def _merge_sort(descs: Any, hashes: Any, words: Any, times: Any, rows: Any, scratch: Any, begin: Any, end: Any) -> None:
     """Stable sort of ``rows[begin:end]``: insertion sort of short stretches, then merges bottom-up."""
     for start in range(begin, end, _INSERTION_ROWS):
@@ -348,11 +348,12 @@ def sort_rows(
     """
     n = rows.shape[0]
     count = buckets.shape[0] - 1
-    shift = np.uint64(64)
     size = count
+    bits = 0
     while size > 1:
         size >>= 1
-        shift -= _ONE
+        bits += 1
+    shift = np.uint64(64 - bits)
     if count == 1:
         for i in range(n):
             rows[i] = i
@@ -365,9 +366,9 @@ def sort_rows(
     for b in range(count):
         buckets[b + 1] += buckets[b]
     for i in range(n):
-        b = np.int64(hashes[i] >> shift)
-        rows[buckets[b]] = i
-        buckets[b] += 1
+        bucket = np.int64(hashes[i] >> shift)
+        rows[buckets[bucket]] = i
+        buckets[bucket] += 1
     begin = 0
     for b in range(count):
         end = buckets[b]
@@ -376,7 +377,7 @@ def sort_rows(
         begin = end
 
 
-@njit(cache=True, nogil=True)
+@subroutine
 def _overflows(a: Any, b: Any) -> Any:
     total = a + b
     return ((a ^ total) & (b ^ total)) < 0
@@ -428,7 +429,7 @@ def compact_rows(
     return kept
 
 
-@njit(cache=True, nogil=True)
+@subroutine
 def _order_at(heads: Any, descs: Any, a: Any, i: Any, b: Any, j: Any) -> Any:
     """Order of two rows of two runs by (key hash, second word, canonical order)."""
     x = load_u64(heads[a, 0] + 8 * i)
@@ -442,7 +443,7 @@ def _order_at(heads: Any, descs: Any, a: Any, i: Any, b: Any, j: Any) -> Any:
     return _compare_rows(descs, a, i, descs, b, j)
 
 
-@njit(cache=True, nogil=True)
+@subroutine
 def _merge_before(heads: Any, descs: Any, since: Any, a: Any, i: Any, b: Any, j: Any) -> Any:
     order = _order_at(heads, descs, a, i, b, j)
     if order != 0:
@@ -454,7 +455,7 @@ def _merge_before(heads: Any, descs: Any, since: Any, a: Any, i: Any, b: Any, j:
     return a < b
 
 
-@njit(cache=True, nogil=True)
+@subroutine
 def _sift(heads: Any, descs: Any, since: Any, cursors: Any, order: Any, count: Any) -> None:
     """``order[:count]`` is sorted, smallest last, but for its last entry: moves that to its place."""
     run = order[count - 1]
@@ -562,7 +563,8 @@ def pairs_equal(
     out: npt.NDArray[np.uint8],
 ) -> None:
     """out[k] = 1 where row ``left_rows[k]`` (of the one run in ``left``) equals row ``right_rows[k]`` of run
-    ``right_runs[k]``: in SQL's sense, NULLs as ``null_equal`` says per item, or in image if ``identical``.  O(cells)."""
+    ``right_runs[k]``: in SQL's sense, NULLs as ``null_equal`` says per item, or in image if ``identical``.  O(cells).
+    """
     items = left.shape[1]
     for k in range(out.shape[0]):
         i = left_rows[k]
@@ -583,7 +585,7 @@ def pairs_equal(
         out[k] = 1 if equal else 0
 
 
-@njit(cache=True, nogil=True)
+@subroutine
 def _settle(heads: Any, run_keys: Any, keys: Any, group: Any, group_hash: Any, below: Any, run: Any, row: Any) -> Any:
     """The first row of the group at or after ``row`` that is visible; -1 if there is none."""
     while row < heads[run, 1] and load_u64(heads[run, 0] + 8 * row) == group_hash:
@@ -628,8 +630,8 @@ def walk_groups(
     """The first rows of each group in run order, until their multiplicities reach the group's limit.
 
     ``positions``: int64[groups, runs], lower bounds of the group hashes; overwritten.  ``run_keys``/``keys``: the key
-    columns of the runs and of the groups; NULL keys are equal.  Rows whose diffs below ``below`` sum to zero or less are
-    passed over and counted in state[2].  Starts at group state[0] with state[1] rows out; when the outputs are full,
+    columns of the runs and of the groups; NULL keys are equal.  Rows whose diffs before ``below`` sum to zero or less
+    count in state[2].  Starts at group state[0] with state[1] rows out; when the outputs are full it
     stops before the group that did not fit.  Returns 1 if all groups are done, 0 if the outputs are full, or OVERFLOW.
     """
     runs = heads.shape[0]
@@ -777,8 +779,8 @@ def walk_groups_twin(
         for run, row, _, total in merged:
             if live >= limits[group]:
                 break
-            if _head_words(heads, run, row)[0] == group_hash and total > 0:
-                if pairs_equal_twin(keys, [group], run_keys, [run], [row], nulls_equal, 0)[0]:
-                    out.append((group, run, row, total))
-                    live += total
+            in_group = _head_words(heads, run, row)[0] == group_hash
+            if in_group and total > 0 and pairs_equal_twin(keys, [group], run_keys, [run], [row], nulls_equal, 0)[0]:
+                out.append((group, run, row, total))
+                live += total
     return out

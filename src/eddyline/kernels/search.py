@@ -1,9 +1,10 @@
 """Finding key hashes in all runs of a trace at once.
 
-Hashes of a run are sorted and close to uniform, so a search interpolates between the run's own first and last hash, then
-gallops around the guess.  Ascending searches start where the last one ended.  ``heads``: see ``kernels.rows``.
+Hashes of a run are sorted and close to uniform, so a search interpolates between the run's own first and last hash,
+then gallops around the guess.  Ascending searches start where the last one ended.  ``heads``: see ``kernels.rows``.
 """
 
+# ruff: noqa: PLR0917 - numba takes positional arguments only
 from __future__ import annotations
 
 from bisect import bisect_left
@@ -11,10 +12,9 @@ from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
 from eddyline.kernels.cells import INT64, cell
-from eddyline.kernels.kernel import I64, RUNS, U8, U64, VOID, kernel, read, write
+from eddyline.kernels.kernel import I64, RUNS, U8, U64, VOID, kernel, read, subroutine, write
 from eddyline.kernels.memory import load_i64, load_u8, load_u64
 
 __all__ = ["SEARCH_STATE", "locate", "locate_twin", "probe", "probe_twin"]
@@ -26,7 +26,7 @@ _STEP_ROWS: Final = 16
 _GUESSES: Final = 3
 
 
-@njit(cache=True, nogil=True)
+@subroutine
 def _lower_bound(hashes: Any, rows: Any, target: Any, start: Any) -> Any:
     """First position at or after ``start`` whose hash is >= target; requires hash[start - 1] < target."""
     low = start
@@ -94,7 +94,7 @@ def locate(heads: npt.NDArray[np.int64], hashes: npt.NDArray[np.uint64], out: np
             out[k, run] = start
 
 
-@njit(cache=True, nogil=True)
+@subroutine
 def _null_key(keys: Any, row: Any, null_safe: Any) -> Any:
     for item in range(keys.shape[1]):
         if null_safe[item] == 0 and keys[0, item, 3] != 0:

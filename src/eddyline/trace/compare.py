@@ -26,7 +26,7 @@ def rows_identical(
     right_columns: Sequence[pa.Array],
     right: npt.NDArray[np.int64],
 ) -> npt.NDArray[np.bool_]:
-    """bool[m]: whether row ``left[k]`` and row ``right[k]`` of the right columns print alike.  O(cells of the pairs)."""
+    """bool[m]: whether row ``left[k]`` and row ``right[k]`` of the right columns print alike.  O(cells)."""
     return _compare(columns, types, left, right_columns, right, [True] * len(types), identical=True)
 
 
@@ -43,7 +43,7 @@ def rows_equal(
     return _compare(columns, types, left, right_columns, right, null_equal, identical=False)
 
 
-def _compare(
+def _compare(  # noqa: PLR0917
     columns: Sequence[pa.Array],
     types: Sequence[SqlType],
     left: npt.NDArray[np.int64],

@@ -1,7 +1,7 @@
 """Reads of a trace as it stood at one moment; any thread, no locks.
 
-A snapshot holds every update below ``upper``.  It answers exactly for times at or past ``since``: below that, times have
-been advanced.
+A snapshot holds every update below ``upper``.  It answers exactly for times at or past ``since``: below that, times
+have been advanced.
 """
 
 from __future__ import annotations
@@ -57,6 +57,7 @@ class _Probe:
     def __init__(
         self,
         runs: RunSet,
+        *,
         columns: Sequence[pa.Array],
         types: Sequence[SqlType],
         hashes: Uint64s,
@@ -134,7 +135,14 @@ class Snapshot:
         ``key_hashes``: the hasher's, of ``key_columns``; sorted ascending is quickest.  A NULL in a key that is not
         ``null_safe`` matches nothing.  O(probes × runs + matches); the result is not bounded, see ``probe_pieces``.
         """
-        search = _Probe(self._set, key_columns, key_types, key_hashes, below, null_safe)
+        search = _Probe(
+            self._set,
+            columns=key_columns,
+            types=key_types,
+            hashes=key_hashes,
+            below=below,
+            null_safe=null_safe,
+        )
         capacity = max(_FIRST_PIECE_ROWS, 2 * len(key_hashes))
         pieces = [search.candidates(capacity)]
         while not search.done:
@@ -155,7 +163,14 @@ class Snapshot:
     ) -> Iterator[Matches]:
         """The matches of ``probe`` in the same order, in pieces of at most ``max_rows``: a key with millions of matches
         comes in many.  A caller may drop the iterator, or keep it between its own activations."""
-        search = _Probe(self._set, key_columns, key_types, key_hashes, below, null_safe)
+        search = _Probe(
+            self._set,
+            columns=key_columns,
+            types=key_types,
+            hashes=key_hashes,
+            below=below,
+            null_safe=null_safe,
+        )
         while not search.done:
             found = search.verified(search.candidates(max_rows))
             if found.shape[1]:
@@ -173,8 +188,8 @@ class Snapshot:
         """The first rows of each group in the layout's ORDER BY (ties: canonical order), all groups in one call.
 
         ``limits``: int64[groups], counted in multiplicities (the last row of a group may exceed it), None: all rows.
-        Multiplicities are sums of the diffs with time < ``below``; rows whose sum is not positive are passed over.  NULL
-        keys are equal.  O(groups × runs × log log rows + rows walked × runs at worst).
+        Multiplicities are sums of the diffs with time < ``below``; rows whose sum is not positive are passed over.
+        NULL keys are equal.  O(groups × runs × log log rows + rows walked × runs at worst).
         """
         groups = len(key_hashes)
         if limits is None:

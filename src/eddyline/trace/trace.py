@@ -5,11 +5,11 @@ I1  the spine's runs have ascending, disjoint intervals, and hold every update b
     most ``since``; an interval without a run had no updates, or none that remain;
 I2  ``since`` never passes a handle's ``since``; neither it nor ``upper`` regresses;
 I3  a merge reads only its inputs and is swapped in whole: a snapshot never changes;
-I4  no run reaches from below the lowest ``through`` hold to at or past it, unless it or its merge is older than the hold.
+I4  no run reaches from below the lowest ``through`` hold to at or past it, unless its merge began before the hold.
 
 *Merging.*  One-row inserts are kept as tiny runs, folded once there are TINY_RUNS of them.  For the rest, neighbours
-merge when the older is less than twice the newer.  Each insert of n rows gives every merge in progress 4n + 1024 rows of
-fuel: a merge of M rows ends before M / 4 newer rows have come, so sizes stay geometric and runs logarithmic.
+merge when the older is less than twice the newer.  Each insert of n rows gives every merge in progress 4n + 1024 rows
+of fuel: a merge of M rows ends before M / 4 newer rows have come, so sizes stay geometric and runs logarithmic.
 
 Thread: one writer (insert, advance_upper, work).  Snapshots and handles: any thread.
 """
@@ -17,6 +17,7 @@ Thread: one writer (insert, advance_upper, work).  Snapshots and handles: any th
 from __future__ import annotations
 
 import threading
+from itertools import pairwise
 from typing import Final
 
 from eddyline.repr.time import MIN_TIME, Frontier
@@ -26,6 +27,7 @@ from eddyline.trace.snapshot import Snapshot
 
 __all__ = ["Trace", "TraceHandle"]
 
+_START: Final = Frontier(MIN_TIME)
 TINY_RUNS: Final = 16
 _TINY_ROWS: Final = 64
 _FUEL_PER_ROW: Final = 4
@@ -35,7 +37,7 @@ _FUEL_ROWS: Final = 1024
 class Trace:
     """See the module.  ``lower``: where it starts; rows below have been advanced to it."""
 
-    def __init__(self, layout: Layout, *, lower: Frontier = Frontier(MIN_TIME)) -> None:
+    def __init__(self, layout: Layout, *, lower: Frontier = _START) -> None:
         self.layout = layout
         # the runs in force, oldest first; replaced, never changed; written by the writer's thread
         self._set = RunSet(layout, ())
@@ -202,7 +204,7 @@ class Trace:
         runs = self._set.runs
         pairs = [
             (len(older) + len(newer), older, newer)
-            for older, newer in zip(runs, runs[1:], strict=False)
+            for older, newer in pairwise(runs)
             if not self._apart(older, newer, boundary)
         ]
         if not pairs:
