@@ -1,0 +1,239 @@
+"""One database: catalog, storage, controller, replica, timeline, shared by all its sessions.
+
+Locks, in order: ``commit_lock`` (one commit or definition at a time), then ``_control`` (every call of the controller;
+held for O(1) steps, never while waiting for the replica), then storage's own.  The replica's threads take ``_control``
+to hand in a response, and nothing else.
+"""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import os
+import threading
+import time
+import weakref
+from collections import OrderedDict, deque
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+
+from eddyline.adapter.catalog import Catalog
+from eddyline.adapter.locks import LockTable
+from eddyline.adapter.process import ProcessSettings
+from eddyline.adapter.timeline import Timeline, wall_clock
+from eddyline.compute.solo import Solo
+from eddyline.controller.controller import Controller
+from eddyline.controller.events import Event, PeekAnswered, ReplicaFailed, SubscriptionChanged
+from eddyline.errors import Error, InterfaceError, make_error
+from eddyline.protocol.messages import PeekResponse, Response, SubscribeResponse
+from eddyline.repr.batch import Batch
+from eddyline.repr.time import Time
+from eddyline.storage.store import TableStore
+from eddyline.trace.hasher import Hasher
+
+__all__ = ["Engine", "Waiter"]
+
+_log = logging.getLogger("eddyline.engine")
+_PLAN_CACHE_SIZE = 1024
+_RESTARTS_PER_MINUTE = 5
+
+
+class Waiter:
+    """One thread's wait for one answer, which a cancellation may end early.  Any thread sets; one waits."""
+
+    __slots__ = ("_event", "answer", "failure")
+
+    def __init__(self) -> None:
+        self._event = threading.Event()
+        self.answer: PeekResponse | None = None
+        self.failure: Error | None = None
+
+    def put(self, answer: PeekResponse) -> None:
+        self.answer = answer
+        self._event.set()
+
+    def fail(self, failure: Error) -> None:
+        self.failure = failure
+        self._event.set()
+
+    def wait(self, timeout: float | None) -> bool:
+        return self._event.wait(timeout)
+
+
+class Engine:
+    def __init__(
+        self,
+        *,
+        workers: int = 1,
+        memory_limit_bytes: int | None = None,
+        process_settings: bool = True,
+        clock: Callable[[], int] = wall_clock,
+    ) -> None:
+        self.workers = workers
+        self.memory_limit_bytes = memory_limit_bytes
+        self.hasher = Hasher()
+        self.timeline = Timeline(clock)
+        self.locks = LockTable()
+        self.catalog = Catalog()
+        self.store = TableStore(self.hasher)
+        self.commit_lock = threading.RLock()
+        self._control = threading.RLock()
+        self._moved = threading.Condition(self._control)  # an upper rose, or the replica came or went
+        self._controller = Controller(self.store)
+        self._peeks: dict[str, Waiter] = {}  # guarded by _control
+        self._feeds: dict[str, Callable[[SubscribeResponse], None]] = {}  # guarded by _control
+        self._plans: OrderedDict[object, object] = OrderedDict()  # guarded by _plans_lock
+        self._plans_lock = threading.Lock()
+        self._restarts: deque[float] = deque()  # guarded by _control
+        self._pid = os.getpid()
+        self._closed = False
+        self._process = ProcessSettings.acquire() if process_settings else None
+        self._replica = self._start_replica()
+        with self._control:
+            self._controller.attach_replica(self._replica)
+        _OPEN.add(self)
+
+    # -- life -----------------------------------------------------------------------------------------------------
+
+    def check_usable(self) -> None:
+        """08003 once closed; 0A000 in a forked child, whose copy has no threads."""
+        if self._closed:
+            raise InterfaceError("the database is closed")
+        if os.getpid() != self._pid:
+            raise InterfaceError(
+                "this database belongs to the parent process", sqlstate="0A000", hint="open another one after fork"
+            )
+
+    def close(self) -> None:
+        """Stops the replica; statements under way fail with 57P01.  Twice is harmless."""
+        with self._control:
+            if self._closed:
+                return
+            self._closed = True
+            waiters = list(self._peeks.values())
+            self._peeks.clear()
+            self._moved.notify_all()
+        for waiter in waiters:
+            waiter.fail(make_error("57P01", "the database was closed"))
+        _OPEN.discard(self)
+        if os.getpid() == self._pid:
+            self.store.close()
+            self._replica.close()
+        if self._process is not None:
+            self._process.release()
+
+    def _start_replica(self) -> Solo:
+        return Solo(self.store, self.hasher, workers=self.workers, listener=self._respond)
+
+    # -- controller -----------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def control(self) -> Iterator[Controller]:
+        """The controller, for a few O(1) calls."""
+        with self._control:
+            self.check_usable()
+            yield self._controller
+
+    def expect(self, uuid: str, waiter: Waiter) -> None:
+        """Where the answer of peek ``uuid`` goes.  Call within ``control``, right after the peek."""
+        self._peeks[uuid] = waiter
+
+    def forget(self, uuid: str) -> None:
+        """Cancels a peek whose answer nobody waits for any more."""
+        with self._control:
+            if self._peeks.pop(uuid, None) is not None:
+                self._controller.cancel_peek(uuid)
+
+    def feed(self, id: str, take: Callable[[SubscribeResponse], None] | None) -> None:
+        """Where the responses of subscription ``id`` go; None: nowhere any more."""
+        with self._control:
+            if take is None:
+                self._feeds.pop(id, None)
+            else:
+                self._feeds[id] = take
+
+    def wait_for(self, ready: Callable[[Controller], bool], timeout: float | None) -> bool:
+        """Waits until ``ready(controller)``, looked at after every response; False when the time is up."""
+        with self._control:
+            return self._moved.wait_for(lambda: self._closed or ready(self._controller), timeout) and not self._closed
+
+    def _respond(self, response: Response) -> None:
+        """A response of the replica, on the thread that made it."""
+        with self._control:
+            if self._closed:
+                return
+            for event in self._controller.process_response(response):
+                self._handle(event)
+            self._moved.notify_all()
+
+    def _handle(self, event: Event) -> None:
+        match event:
+            case PeekAnswered():
+                waiter = self._peeks.pop(event.response.uuid, None)
+                if waiter is not None:
+                    waiter.put(event.response)
+            case SubscriptionChanged():
+                take = self._feeds.get(event.response.id)
+                if take is not None:
+                    take(event.response)
+            case ReplicaFailed():
+                _log.error("the replica failed and is rebuilt: %s", event.message)
+                threading.Thread(target=self._rebuild, name="eddyline-rebuild", daemon=True).start()
+            case _:
+                pass
+
+    def _rebuild(self) -> None:
+        """Replaces a failed replica in place; after several failures in a minute it waits before the next try."""
+        failed = self._replica
+        failed.close()
+        with self._control:
+            now = time.monotonic()
+            self._restarts.append(now)
+            while self._restarts and self._restarts[0] < now - 60:
+                self._restarts.popleft()
+            pause = 0.0 if len(self._restarts) <= _RESTARTS_PER_MINUTE else 10.0
+        if pause:
+            time.sleep(pause)
+        with self._control:
+            if self._closed or self._replica is not failed:
+                return
+            self._replica = self._start_replica()
+            self._controller.attach_replica(self._replica)
+            self._moved.notify_all()
+
+    # -- commits --------------------------------------------------------------------------------------------------
+
+    def commit(self, writes: Mapping[str, Batch]) -> Time:
+        """Commits at a fresh time and returns it; see ``TableStore.append`` for what it refuses."""
+        with self.commit_lock:
+            at = self.timeline.allocate()
+            self.store.append(writes, at)
+            self.timeline.committed(at)
+        return at
+
+    # -- plans ----------------------------------------------------------------------------------------------------
+
+    def cached_plan(self, key: object) -> object | None:
+        with self._plans_lock:
+            plan = self._plans.get(key)
+            if plan is not None:
+                self._plans.move_to_end(key)
+            return plan
+
+    def cache_plan(self, key: object, plan: object) -> None:
+        with self._plans_lock:
+            self._plans[key] = plan
+            while len(self._plans) > _PLAN_CACHE_SIZE:
+                self._plans.popitem(last=False)
+
+
+#: open databases, closed at interpreter exit so that their threads end before the interpreter does
+_OPEN: weakref.WeakSet[Engine] = weakref.WeakSet()
+
+
+def _close_all() -> None:
+    for engine in list(_OPEN):
+        engine.close()
+
+
+atexit.register(_close_all)
