@@ -110,8 +110,7 @@ class Generator:
         if depth == 0:
             return self._leaf()
         kind = rng.choice(
-            ("filter", "filter", "map", "project", "join", "join", "join", "reduce", "distinct", "top_k")
-            + ("union", "set", "let", "flat_map")
+            "filter filter map project join join join reduce distinct top_k union set let flat_map".split()
         )
         if kind == "join":
             return self._join(depth)

@@ -99,9 +99,7 @@ def _plain_columns(exprs: Sequence[Expr], stream: Stream) -> list[int] | None:
     return columns if all(c < base_width for c in columns) else None
 
 
-def join_on_keys(
-    left: Stream, right: Stream, pairs: Sequence[EquiPair], indexes: Sequence[IndexFacts] = ()
-) -> Stream:
+def join_on_keys(left: Stream, right: Stream, pairs: Sequence[EquiPair], indexes: Sequence[IndexFacts] = ()) -> Stream:
     """The inner join; columns: left's then right's.  Uses an index's arrangement where one has exactly these keys,
     and then applies what stood between the index and the join after it."""
     into = left.into
@@ -149,7 +147,11 @@ class _Lookup:
 
 
 def _agree(
-    pairs: Sequence[EquiPair], left: Stream, left_index: IndexFacts | None, right: Stream, right_index: IndexFacts | None
+    pairs: Sequence[EquiPair],
+    left: Stream,
+    left_index: IndexFacts | None,
+    right: Stream,
+    right_index: IndexFacts | None,
 ) -> tuple[list[EquiPair], IndexFacts | None, IndexFacts | None]:
     """The pairs in the order of the index that is used; the right one is given up if the two orders disagree."""
     ordered = list(pairs)
@@ -199,7 +201,7 @@ def lower_join(
     if residual or kind in (JoinKind.LEFT, JoinKind.FULL):
         inner = join_on_keys(left, right, pairs, indexes).filter(residual)
         inner = inner.rendered() if residual else inner
-    matched = _matched(left, right, pairs, residual, inner, indexes, is_left=True)
+    matched = _matched(left, right, pairs, residual, inner=inner, indexes=indexes, is_left=True)
     if kind is JoinKind.SEMI:
         return matched
     unmatched = left.into.union(left, left.into.negate(matched))
@@ -208,7 +210,7 @@ def lower_join(
     assert inner is not None
     parts = [inner, unmatched.map([Literal(None, t) for t in right.types])]
     if kind is JoinKind.FULL:
-        matched_right = _matched(right, left, pairs, residual, inner, indexes, is_left=False)
+        matched_right = _matched(right, left, pairs, residual, inner=inner, indexes=indexes, is_left=False)
         unmatched_right = right.into.union(right, right.into.negate(matched_right))
         padded = unmatched_right.map([Literal(None, t) for t in left.types])
         right_width = len(right.types)
@@ -226,9 +228,9 @@ def _matched(
     other: Stream,
     pairs: Sequence[EquiPair],
     residual: Sequence[Expr],
+    *,
     inner: Stream | None,
     indexes: Sequence[IndexFacts],
-    *,
     is_left: bool,
 ) -> Stream:
     """The rows of ``side`` that have a match, with their multiplicities."""

@@ -138,9 +138,7 @@ def _reduce(
     return source.into.stream(Reduce(position, key, tuple(calls), functions, types, global_row=global_row))
 
 
-def _distinct(
-    prepared: Stream, width: int, calls: Sequence[AggregateCall]
-) -> tuple[Stream, list[AggregateCall]]:
+def _distinct(prepared: Stream, width: int, calls: Sequence[AggregateCall]) -> tuple[Stream, list[AggregateCall]]:
     """Keys and arguments once each, and the calls over them.  The calls have the same arguments."""
     arguments = [a.index for a in calls[0].args if isinstance(a, Column)]
     columns = list(dict.fromkeys((*range(width), *arguments)))
@@ -174,9 +172,7 @@ def _joined(parts: Sequence[_Part], width: int, calls: int) -> Stream:
     stream, numbers = parts[0].stream, list(parts[0].calls)
     for part in parts[1:]:
         right = part.stream
-        pairs = [
-            EquiPair(Column(k, stream.types[k]), Column(k, right.types[k]), null_safe=True) for k in range(width)
-        ]
+        pairs = [EquiPair(Column(k, stream.types[k]), Column(k, right.types[k]), null_safe=True) for k in range(width)]
         left_width = len(stream.types)
         joined = join_on_keys(stream, right, pairs)
         right_values = range(left_width + width, left_width + len(right.types))

@@ -66,9 +66,7 @@ def children(relation: Relation) -> tuple[Relation, ...]:
             return (relation.left, relation.right)
         case Union():
             return relation.inputs
-        case (
-            Project() | Map() | Filter() | FlatMap() | Reduce() | Distinct() | TopK() | Negate() | Threshold()
-        ):
+        case Project() | Map() | Filter() | FlatMap() | Reduce() | Distinct() | TopK() | Negate() | Threshold():
             return (relation.input,)
 
 
@@ -86,9 +84,7 @@ def with_children(relation: Relation, new: tuple[Relation, ...]) -> Relation:
             return Join(relation.kind, new[0], new[1], relation.on)
         case Union():
             return Union(new)
-        case (
-            Project() | Map() | Filter() | FlatMap() | Reduce() | Distinct() | TopK() | Negate() | Threshold()
-        ):
+        case Project() | Map() | Filter() | FlatMap() | Reduce() | Distinct() | TopK() | Negate() | Threshold():
             return msgspec.structs.replace(relation, input=new[0])
 
 

@@ -102,20 +102,25 @@ class _Narrowing:
                 rows = tuple(tuple(row[c] for c in columns) for row in node.rows)
                 return Constant(rows, tuple(node.types[c] for c in columns))
             case Project():
-                return (yield self._project(node, needed))
+                result: Relation = yield self._project(node, needed)
+                return result
             case Map():
-                return (yield self._map(node, needed))
+                result = yield self._map(node, needed)
+                return result
             case Filter():
                 kept = needed | _read_by(node.predicates)
                 below: Relation = yield self.narrow(node.input, kept)
                 at = _positions(kept)
                 return _pick(Filter(below, tuple(_move(p, at) for p in node.predicates)), at, needed)
             case FlatMap():
-                return (yield self._flat_map(node, needed))
+                result = yield self._flat_map(node, needed)
+                return result
             case Join():
-                return (yield self._join(node, needed))
+                result = yield self._join(node, needed)
+                return result
             case Reduce():
-                return (yield self._reduce(node, needed))
+                result = yield self._reduce(node, needed)
+                return result
             case Distinct() | TopK() | Threshold():
                 everything = frozenset(range(len(node.types)))
                 below = yield self.narrow(node.input, everything)

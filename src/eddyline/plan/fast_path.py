@@ -1,0 +1,281 @@
+"""Queries that need no dataflow: a walk or a lookup of one index, or constant rows, through one map-filter-project."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from decimal import Decimal
+from typing import TypeAlias
+
+import msgspec
+
+from eddyline.expr.ir import (
+    Call,
+    Cast,
+    Column,
+    Expr,
+    FilterStep,
+    Literal,
+    LiteralValue,
+    MapStep,
+    Mfp,
+    Or,
+    columns_of,
+)
+from eddyline.plan.facts import IndexFacts
+from eddyline.plan.mfp import MfpBuilder
+from eddyline.plan.parameters import bind_parameters
+from eddyline.plan.predicates import conjuncts, is_constant, lossless_cast
+from eddyline.plan.relation import Constant, Filter, Get, Map, Project, Relation
+from eddyline.repr.types import Kind, SqlType
+
+__all__ = ["ConstantPlan", "FastPath", "PeekPlan", "fast_path", "substitute_in_fast_path"]
+
+#: more keys than this are a walk
+MAX_KEYS = 1000
+
+_INTEGER_BITS = {Kind.SMALLINT: 16, Kind.INTEGER: 32, Kind.BIGINT: 64}
+_TEXTS = frozenset({Kind.TEXT, Kind.VARCHAR})
+
+
+class PeekPlan(msgspec.Struct, frozen=True):
+    """Read index ``index`` on ``on``: the rows with one of ``keys`` (None: all), then ``mfp``.
+
+    A key has one literal or parameter for each of the index's key columns, whose types are ``key_types``.
+    """
+
+    index: str
+    on: str
+    key_types: tuple[SqlType, ...]
+    keys: tuple[tuple[Expr, ...], ...] | None
+    mfp: Mfp
+
+    def literal_keys(self) -> tuple[tuple[LiteralValue, ...], ...] | None:
+        """The keys as values of the key columns' types: no NULL (it equals nothing), no value that the column cannot
+        hold, none twice.  No parameters may be left."""
+        if self.keys is None:
+            return None
+        found: dict[tuple[object, ...], tuple[LiteralValue, ...]] = {}
+        for key in self.keys:
+            values = [_as_stored(e, t) for e, t in zip(key, self.key_types, strict=True)]
+            if None not in values:
+                identity = tuple(_identity(v, t) for v, t in zip(values, self.key_types, strict=True))
+                found.setdefault(identity, tuple(values))
+        return tuple(found.values())
+
+
+class ConstantPlan(msgspec.Struct, frozen=True):
+    """Literal rows, each once, through ``mfp``."""
+
+    rows: tuple[tuple[LiteralValue, ...], ...]
+    types: tuple[SqlType, ...]
+    mfp: Mfp
+
+
+FastPath: TypeAlias = PeekPlan | ConstantPlan
+
+
+def fast_path(relation: Relation, indexes: Sequence[IndexFacts]) -> FastPath | None:
+    """The plan without a dataflow for an optimized relation; None if it needs one."""
+    chain: list[Map | Filter | Project] = []
+    while isinstance(relation, (Map, Filter, Project)):
+        chain.append(relation)
+        relation = relation.input
+    chain.reverse()
+    if isinstance(relation, Constant):
+        return ConstantPlan(relation.rows, relation.types, _through(relation.types, chain, frozenset()))
+    if not isinstance(relation, Get):
+        return None
+    on = relation.id
+    own = [i for i in indexes if i.on == on]
+    if not own:
+        return None
+    found = _equalities(relation.types, chain)
+    for index in sorted(own, key=lambda i: -len(i.key)):
+        lookup = _lookup(index, found)
+        if lookup is not None:
+            keys, used = lookup
+            mfp = _through(relation.types, chain, used)
+            return PeekPlan(index.id, on, _key_types(index), keys, mfp)
+    return PeekPlan(own[0].id, on, _key_types(own[0]), None, _through(relation.types, chain, frozenset()))
+
+
+def substitute_in_fast_path(plan: FastPath, literals: Sequence[Literal]) -> FastPath:
+    """The plan without parameters; ``literals[i - 1]`` for ``$i``.  42P02: there is none."""
+    steps: list[MapStep | FilterStep] = []
+    for step in plan.mfp.steps:
+        match step:
+            case MapStep():
+                steps.append(MapStep(bind_parameters(step.expr, literals)))
+            case FilterStep():
+                steps.append(FilterStep(bind_parameters(step.predicate, literals)))
+    mfp = Mfp(tuple(steps), plan.mfp.projection, plan.mfp.types)
+    if isinstance(plan, ConstantPlan):
+        return ConstantPlan(plan.rows, plan.types, mfp)
+    keys = plan.keys
+    if keys is not None:
+        keys = tuple(tuple(bind_parameters(e, literals) for e in key) for key in keys)
+    return PeekPlan(plan.index, plan.on, plan.key_types, keys, mfp)
+
+
+def _key_types(index: IndexFacts) -> tuple[SqlType, ...]:
+    return tuple(index.types[c] for c in index.key)
+
+
+def _through(types: Sequence[SqlType], chain: Sequence[Map | Filter | Project], used: frozenset[int]) -> Mfp:
+    """The chain as one Mfp, without the predicates whose ids are in ``used``."""
+    builder = MfpBuilder(types)
+    for node in chain:
+        match node:
+            case Map():
+                builder.map(node.exprs)
+            case Filter():
+                builder.filter(p for p in conjuncts(node.predicates) if id(p) not in used)
+            case Project():
+                builder.project(node.columns)
+    return builder.build()
+
+
+Alternative: TypeAlias = dict[int, Expr]
+
+
+def _equalities(
+    types: Sequence[SqlType], chain: Sequence[Map | Filter | Project]
+) -> list[tuple[int, list[Alternative]]]:
+    """(id of the predicate, its alternatives) for each predicate that says: these columns have one of these values."""
+    builder = MfpBuilder(types)
+    found: list[tuple[int, list[Alternative]]] = []
+    for node in chain:
+        match node:
+            case Map():
+                builder.map(node.exprs)
+            case Project():
+                builder.project(node.columns)
+            case Filter():
+                for predicate in conjuncts(node.predicates):
+                    resolved = builder.resolve(predicate)
+                    if all(c < len(types) for c in columns_of(resolved)):
+                        alternatives = _alternatives(resolved)
+                        if alternatives is not None:
+                            found.append((id(predicate), alternatives))
+    return found
+
+
+def _alternatives(predicate: Expr) -> list[Alternative] | None:
+    """The predicate as alternatives over one set of columns: ``a = 1``, ``a = 1 OR a = 2``, ``(a, b) IN (…)``."""
+    branches = predicate.args if isinstance(predicate, Or) else (predicate,)
+    alternatives: list[Alternative] = []
+    for branch in branches:
+        alternative: Alternative = {}
+        for part in conjuncts((branch,)):
+            equality = _equality(part)
+            if equality is None or equality[0] in alternative:
+                return None
+            alternative[equality[0]] = equality[1]
+        alternatives.append(alternative)
+    columns = alternatives[0].keys()
+    return alternatives if columns and all(a.keys() == columns for a in alternatives) else None
+
+
+def _equality(predicate: Expr) -> tuple[int, Expr] | None:
+    """(column, value) if the predicate is that the column equals a literal or parameter that can be looked up."""
+    if not isinstance(predicate, Call) or predicate.func != "eq":
+        return None
+    side, value = predicate.args
+    if is_constant(side):
+        side, value = value, side
+    if not is_constant(value):
+        return None
+    if isinstance(side, Cast) and isinstance(side.input, Column) and _same_family(side.input.type, side.type):
+        side = side.input
+    if not isinstance(side, Column) or not _comparable(side.type, value.type):
+        return None
+    return (side.index, value)
+
+
+def _same_family(source: SqlType, target: SqlType) -> bool:
+    """Whether a cast keeps both the value and what equality means."""
+    if not lossless_cast(source, target):
+        return False
+    return _comparable(source, target) and source.kind is not Kind.BPCHAR
+
+
+def _comparable(column: SqlType, value: SqlType) -> bool:
+    if column.kind in _INTEGER_BITS:
+        return value.kind in _INTEGER_BITS
+    if column.kind in _TEXTS:
+        return value.kind in _TEXTS
+    return column.kind is value.kind
+
+
+def _lookup(
+    index: IndexFacts, found: Sequence[tuple[int, list[Alternative]]]
+) -> tuple[tuple[tuple[Expr, ...], ...], frozenset[int]] | None:
+    """(keys, ids of the predicates that they stand for) if the predicates give every key column a value."""
+    missing = set(index.key)
+    used: list[int] = []
+    factors: list[list[Alternative]] = []
+    for predicate, alternatives in found:
+        columns = alternatives[0].keys()
+        if columns <= missing:
+            missing -= columns
+            used.append(predicate)
+            factors.append(alternatives)
+    count = 1
+    for factor in factors:
+        count *= len(factor)
+    if missing or count > MAX_KEYS:
+        return None
+    if count > 1 and any(index.types[c].kind is Kind.INTERVAL for c in index.key):
+        return None  # two spellings of one interval would be two keys
+    keys: list[tuple[Expr, ...]] = []
+    for combination in itertools.product(*factors):
+        values = {c: v for alternative in combination for c, v in alternative.items()}
+        keys.append(tuple(values[c] for c in index.key))
+    return tuple(keys), frozenset(used)
+
+
+def _as_stored(expr: Expr, column: SqlType) -> LiteralValue:
+    """The value in the column's representation; None if no value of the column equals it."""
+    if not isinstance(expr, Literal):
+        raise TypeError(f"a key is not a literal: {expr}")
+    value = expr.value
+    if value is None:
+        return None
+    if column.kind in _INTEGER_BITS:
+        limit = 1 << (_INTEGER_BITS[column.kind] - 1)
+        return value if -limit <= int(value) < limit else None
+    if column.kind is Kind.NUMERIC and column.scale is not None:
+        return _at_scale(Decimal(str(value)), column.scale)
+    if column.kind is Kind.BPCHAR:
+        return str(value).rstrip(" ")
+    return value
+
+
+def _at_scale(value: Decimal, scale: int) -> str | None:
+    if not value.is_finite():
+        return None
+    sign, digits, exponent = value.as_tuple()
+    assert isinstance(exponent, int)  # finite
+    coefficient = int("".join(map(str, digits)))
+    surplus = -exponent - scale
+    if surplus > 0:
+        coefficient, lost = divmod(coefficient, 10**surplus)
+        if lost:
+            return None
+    else:
+        coefficient *= 10**-surplus
+    text = str(coefficient).rjust(scale + 1, "0")
+    whole, fraction = text[: len(text) - scale], text[len(text) - scale :]
+    return ("-" if sign and coefficient else "") + whole + ("." + fraction if scale else "")
+
+
+def _identity(value: LiteralValue, column: SqlType) -> object:
+    """Equal for values that are equal to SQL."""
+    if column.kind is Kind.NUMERIC:
+        number = Decimal(str(value))
+        return number if number.is_finite() else str(number)
+    if isinstance(value, float) and math.isnan(value):
+        return "NaN"
+    return value
