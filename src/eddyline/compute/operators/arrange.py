@@ -26,9 +26,10 @@ __all__ = ["ERRORS_LAYOUT", "ArrangeOperator", "new_arrangement"]
 ERRORS_LAYOUT = Layout(ERR_TYPES, tuple(range(len(ERR_TYPES))))
 
 
-def new_arrangement(layout: Layout) -> Arrangement:
-    """Empty traces for rows in ``layout`` and for errors."""
-    return Arrangement(Trace(layout), Trace(ERRORS_LAYOUT))
+def new_arrangement(layout: Layout, context: OperatorContext) -> Arrangement:
+    """Traces for rows in ``layout`` and for errors, empty, beginning at as_of."""
+    lower = Frontier(context.as_of)
+    return Arrangement(Trace(layout, lower=lower), Trace(ERRORS_LAYOUT, lower=lower))
 
 
 class ArrangeOperator:
@@ -119,10 +120,10 @@ class ArrangeOperator:
             run = Run(
                 built.layout,
                 built.columns,
-                built.key_hashes,
-                built.value_hashes,
-                built.times,
-                built.diffs,
+                key_hashes=built.key_hashes,
+                value_hashes=built.value_hashes,
+                times=built.times,
+                diffs=built.diffs,
                 lower=lower,
                 upper=lower,
                 since=built.since,

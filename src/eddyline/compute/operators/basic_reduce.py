@@ -1,0 +1,116 @@
+"""GROUP BY with aggregates that are recomputed from the group's rows: string_agg."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from eddyline.compute.context import OperatorContext
+from eddyline.compute.operators.recompute import GroupOutput, Groups, RecomputeOperator
+from eddyline.compute.operators.reduce import ArgumentColumns
+from eddyline.compute.operators.values import booleans_of, valid_of
+from eddyline.compute.stream import Output, Stream
+from eddyline.errors import InternalError
+from eddyline.expr.ir import AggregateCall, SortKey
+from eddyline.plan.dataflow import Reduce
+from eddyline.repr.batch import Batch, Int64s
+from eddyline.repr.types import BIGINT, arrow_type
+from eddyline.trace.order import order_rows
+from eddyline.trace.run import Layout, consolidate
+
+__all__ = ["BasicReduceOperator"]
+
+
+class _StringAgg(NamedTuple):
+    """Positions among the columns kept: value, delimiter, filter, then the ORDER BY items."""
+
+    call: AggregateCall
+    value: int
+    delimiter: int
+    condition: int | None
+    order: tuple[int, ...]
+
+
+class BasicReduceOperator(RecomputeOperator):
+    """Output row: the key columns, then one column per aggregate of ``node``.
+
+    Rows of equal ORDER BY values follow each other in canonical order of what the aggregate reads.
+    Cost: proportional to the groups that change.
+    """
+
+    def __init__(self, name: str, input: Stream, node: Reduce, output: Output, context: OperatorContext) -> None:
+        keys = len(node.key)
+        self._arguments = ArgumentColumns(node.key, node.aggregates, node.types[:keys])
+        self._aggregates: list[_StringAgg] = []
+        for call, (args, condition) in zip(node.aggregates, self._arguments.places, strict=True):
+            if call.func != "string_agg":
+                raise InternalError(f"aggregate {call.func} is not recomputed")
+            order = tuple(keys + self._arguments.place(expr) for expr, _, _ in call.order_by)
+            where = None if condition is None else keys + condition
+            self._aggregates.append(_StringAgg(call, keys + args[0], keys + args[1], where, order))
+        self._global = False
+        if node.global_row:
+            self._global = context.owns_hash(int(context.hasher.hash_rows((), (), 1)[0]))
+        key = tuple(range(keys))
+        layout = Layout(self._arguments.types, key)
+        super().__init__(name, input, output, context, layout=layout, types=node.types, output_key=key)
+
+    def arguments(self, batch: Batch) -> Batch:
+        rows, errors = self._arguments.evaluate(batch)
+        self.output.send_errors(errors)
+        return rows
+
+    def compute(self, groups: Groups) -> GroupOutput:
+        found = self.state.rows_of(groups.keys, groups.count)
+        # The group number stands where the time would: rows cancel within their group.
+        rows = consolidate(Batch(self.state.types, found.columns, found.probe_rows, found.diffs), self.context.hasher)
+        counts = np.zeros(groups.count, np.int64)
+        np.add.at(counts, rows.times, rows.diffs)
+        there = np.flatnonzero(counts > 0) if not self._global else np.arange(groups.count)
+        index = pa.array(there)
+        columns = [c.take(index) for c in groups.keys]
+        columns += [self._joined(aggregate, rows, groups.count).take(index) for aggregate in self._aggregates]
+        return GroupOutput(there, tuple(columns), np.ones(len(there), np.int64))
+
+    def _joined(self, aggregate: _StringAgg, rows: Batch, groups: int) -> pa.Array:
+        """One value per group."""
+        layout = arrow_type(aggregate.call.type)
+        used = valid_of(rows.columns[aggregate.value]) & (rows.diffs > 0)
+        if aggregate.condition is not None:
+            used &= booleans_of(rows.columns[aggregate.condition])
+        part = rows.take(np.flatnonzero(used))
+        order = self._order(aggregate, part)
+        order = np.repeat(order, part.diffs[order])
+        group = part.times[order]
+        index = pa.array(order)
+        starts = np.searchsorted(group, np.arange(groups + 1))
+        opens = np.zeros(len(group), np.bool_)
+        opens[starts[:-1][starts[:-1] < starts[1:]]] = True
+        empty = pa.scalar(b"" if pa.types.is_large_binary(layout) else "", layout)
+        delimiter = part.columns[aggregate.delimiter].take(index).fill_null(empty)
+        delimiter = pc.if_else(pa.array(opens), empty, delimiter)
+        pieces = pc.binary_join_element_wise(delimiter, part.columns[aggregate.value].take(index), empty)
+        return _concatenated(pieces, starts, layout)
+
+    def _order(self, aggregate: _StringAgg, rows: Batch) -> Int64s:
+        """The rows by group, then ORDER BY, then canonical order of what the aggregate reads."""
+        positions = (*aggregate.order, aggregate.value, aggregate.delimiter)
+        columns = [pa.array(rows.times), *(rows.columns[p] for p in positions)]
+        types = [BIGINT, *(rows.types[p] for p in positions)]
+        items = [SortKey(1 + i, desc, first) for i, (_, desc, first) in enumerate(aggregate.call.order_by)]
+        return order_rows(columns, types, [SortKey(0), *items], len(rows))
+
+
+def _concatenated(pieces: pa.Array, starts: Int64s, layout: pa.DataType) -> pa.Array:
+    """Pieces ``starts[g] <= i < starts[g + 1]`` as one value for each group, NULL for none.  Shares the bytes."""
+    groups = len(starts) - 1
+    if not len(pieces):
+        return pa.nulls(groups, layout)
+    _, offsets_buffer, data = pieces.buffers()
+    offsets = np.frombuffer(offsets_buffer, np.int64, count=len(pieces) + 1, offset=pieces.offset * 8)
+    bounds = np.ascontiguousarray(offsets[starts])
+    present = pa.array(starts[:-1] < starts[1:])
+    return pa.Array.from_buffers(layout, groups, [present.buffers()[1], pa.py_buffer(bounds), data])

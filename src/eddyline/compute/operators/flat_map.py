@@ -1,0 +1,93 @@
+"""Table functions over the rows of a stream."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from eddyline.compute.context import OperatorContext
+from eddyline.compute.operators.mfp import send_through
+from eddyline.compute.operators.series import series_of
+from eddyline.compute.operators.stateless import pass_errors
+from eddyline.compute.stream import Output, Stream
+from eddyline.errors import InternalError
+from eddyline.expr.ir import MapStep, Mfp
+from eddyline.expr.mfp import apply_mfp, error_batch
+from eddyline.expr.registry import RowErrors
+from eddyline.plan.dataflow import FlatMap
+from eddyline.repr.batch import Batch
+
+__all__ = ["FlatMapOperator"]
+
+
+class FlatMapOperator:
+    """Each input row as often as its series has values, the value appended; stateless.
+
+    A batch's series are produced piece by piece over as many activations as it takes.
+    """
+
+    def __init__(self, name: str, input: Stream, node: FlatMap, output: Output, context: OperatorContext) -> None:
+        if node.func != "generate_series":
+            raise InternalError(f"table function {node.func} is not known")
+        self.name = name
+        self._input = input
+        self._node = node
+        self._output = output
+        self._context = context
+        #: the pieces of the batch under way
+        self._work: Iterator[int] | None = None
+
+    def step(self) -> bool:
+        moved = pass_errors(self._input, self._output)
+        rows = 0
+        while rows < self._context.budget_rows:
+            if self._work is None:
+                if not self._input.updates:
+                    break
+                self._work = self._expand(self._input.updates.popleft())
+            moved = True
+            done = next(self._work, None)
+            if done is None:
+                self._work = None
+            else:
+                rows += done
+        if self._work is None and self._input.drained():
+            moved |= self._output.advance(self._input.frontier)
+        return moved
+
+    def pending(self) -> bool:
+        return self._work is not None or not self._input.drained() or self._input.frontier > self._output.frontier
+
+    def close(self) -> None:
+        self._work = None
+
+    def _expand(self, batch: Batch) -> Iterator[int]:
+        budget = self._context.budget_rows
+        for start in range(0, len(batch), budget):
+            part, errors = self._with_arguments(batch.slice(start, min(start + budget, len(batch))))
+            self._output.send_errors(errors)
+            width = len(batch.types)
+            args = part.columns[width:]
+            source = Batch(batch.types, part.columns[:width], part.times, part.diffs)
+            pieces, failed = series_of(args, part.types[width:], budget)
+            if failed is not None:
+                self._output.send_errors(error_batch(source, self._named(failed)))
+            types = (*batch.types, part.types[width])
+            for piece in pieces:
+                rows = source.take(piece.rows)
+                out = Batch(types, (*rows.columns, piece.values), rows.times, rows.diffs)
+                send_through(self._node.mfp, out, self._output)
+                yield len(out)
+            yield len(part)
+
+    def _with_arguments(self, batch: Batch) -> tuple[Batch, Batch | None]:
+        """The batch with the function's arguments appended, less the rows on which one fails."""
+        width = len(batch.types)
+        args = self._node.args
+        projection = tuple(np.arange(width + len(args)).tolist())
+        types = (*batch.types, *(arg.type for arg in args))
+        return apply_mfp(Mfp(tuple(MapStep(arg) for arg in args), projection, types), batch)
+
+    def _named(self, failed: RowErrors) -> RowErrors:
+        return failed._replace(expressions=[f"{self._node.func}()"] * len(failed.rows))

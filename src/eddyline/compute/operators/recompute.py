@@ -1,0 +1,156 @@
+"""The frame of operators that recompute a group's output rows when the group changes: top-k, string_agg.
+
+The output shown for each group is kept; when a group changes at a time, its output is computed anew and the difference
+is emitted.  Where a piece holds several times, round *r* takes every group's *r*-th distinct time, all groups at once.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from eddyline.compute.context import OperatorContext
+from eddyline.compute.operators.group_table import group_rows
+from eddyline.compute.operators.keyed_state import KeyedState
+from eddyline.compute.operators.sealed import SealedOperator
+from eddyline.compute.operators.segments import cut_segments
+from eddyline.compute.stream import Output, Stream
+from eddyline.repr.batch import Batch, Int64s
+from eddyline.repr.types import SqlType
+from eddyline.trace.run import Layout, consolidate
+
+__all__ = ["GroupOutput", "Groups", "RecomputeOperator"]
+
+
+class Groups(NamedTuple):
+    """Distinct keys, in the order of their numbers."""
+
+    keys: tuple[pa.Array, ...]
+    count: int
+
+    def take(self, numbers: Int64s) -> Groups:
+        index = pa.array(numbers)
+        return Groups(tuple(c.take(index) for c in self.keys), len(numbers))
+
+
+class GroupOutput(NamedTuple):
+    """Output rows: the group each belongs to, the columns, the multiplicities."""
+
+    groups: Int64s
+    columns: tuple[pa.Array, ...]
+    diffs: Int64s
+
+
+class RecomputeOperator(SealedOperator):
+    """``key``: the group's columns among the input row's; ``output_key``: the same among the output row's."""
+
+    def __init__(
+        self,
+        name: str,
+        input: Stream,
+        output: Output,
+        context: OperatorContext,
+        *,
+        layout: Layout,
+        types: tuple[SqlType, ...],
+        output_key: tuple[int, ...],
+    ) -> None:
+        super().__init__(name, input, output, context)
+        self.state = KeyedState(layout, context.hasher)
+        self.shown = KeyedState(Layout(types, output_key), context.hasher)
+        self.types = types
+        self._key = layout.key
+        self._key_types = tuple(layout.types[k] for k in layout.key)
+
+    @abstractmethod
+    def compute(self, groups: Groups) -> GroupOutput:
+        """The output rows of the groups, from ``state``."""
+
+    def arguments(self, batch: Batch) -> Batch:
+        """The rows that ``state`` keeps for a batch of input."""
+        return batch
+
+    def affected(self, groups: Groups, rows: Batch, of_row: Int64s, shown: GroupOutput) -> npt.NDArray[np.bool_]:
+        """bool[groups]: which of them may show something else after ``rows``; always all, unless overridden."""
+        return np.ones(groups.count, np.bool_)
+
+    def absorb(self, batch: Batch) -> None:
+        self.state.insert(self.arguments(batch))
+
+    def publish(self) -> Iterator[None]:
+        for keys in self.state.key_ranges(self.context.budget_rows) if self._key else [()]:
+            groups, _ = self._groups(keys, len(keys[0]) if keys else 1)
+            result = self.compute(groups)
+            self._emit(result, np.full(groups.count, self.context.as_of, np.int64), None)
+            yield
+
+    def apply(self, batch: Batch) -> None:
+        rows = self.arguments(batch)
+        if not len(rows):
+            return
+        groups, of_row = self._groups([rows.columns[k] for k in self._key], len(rows))
+        segments = cut_segments(of_row, groups.count, rows.times)
+        rank = np.arange(len(segments)) - segments.starts[segments.group]
+        rounds = int(rank.max()) + 1
+        by_rank = rank[segments.of_row]
+        order = np.argsort(by_rank, kind="stable")
+        bounds = np.searchsorted(by_rank[order], np.arange(rounds + 1))
+        for number in range(rounds):
+            chosen = order[bounds[number] : bounds[number + 1]]
+            in_round = np.flatnonzero(rank == number)
+            part = groups if rounds == 1 else groups.take(segments.group[in_round])
+            local = np.empty(groups.count, np.int64)
+            local[segments.group[in_round]] = np.arange(len(in_round))
+            piece = rows if rounds == 1 else rows.take(chosen)
+            self._round(part, piece, local[of_row[chosen]] if rounds > 1 else of_row, segments.times[in_round])
+
+    def close(self) -> None:
+        super().close()
+        self.state.close()
+        self.shown.close()
+
+    def _groups(self, keys: Sequence[pa.Array], rows: int) -> tuple[Groups, Int64s]:
+        hashes = self.state.hashes(keys, rows)
+        of_row, leaders = group_rows(keys, self._key_types, hashes)
+        index = pa.array(leaders)
+        return Groups(tuple(c.take(index) for c in keys), len(leaders)), of_row
+
+    def _round(self, groups: Groups, rows: Batch, of_row: Int64s, times: Int64s) -> None:
+        """``times[g]``: the time at which group *g* takes its rows."""
+        before = self._shown_of(groups)
+        self.state.insert(rows)
+        numbers = np.flatnonzero(self.affected(groups, rows, of_row, before))
+        if not len(numbers):
+            return
+        if len(numbers) < groups.count:
+            place = np.full(groups.count, -1, np.int64)
+            place[numbers] = np.arange(len(numbers))
+            kept = place[before.groups] >= 0
+            index = pa.array(np.flatnonzero(kept))
+            before = GroupOutput(
+                place[before.groups[kept]], tuple(c.take(index) for c in before.columns), before.diffs[kept]
+            )
+            groups, times = groups.take(numbers), times[numbers]
+        self._emit(self.compute(groups), times, before)
+
+    def _shown_of(self, groups: Groups) -> GroupOutput:
+        """What the groups show, each row once, by ascending group."""
+        found = self.shown.rows_of(groups.keys, groups.count)
+        # The group number stands where the time would: rows cancel within their group.
+        rows = consolidate(Batch(self.types, found.columns, found.probe_rows, found.diffs), self.context.hasher)
+        rows = rows.take(np.argsort(rows.times, kind="stable"))
+        return GroupOutput(rows.times, rows.columns, rows.diffs)
+
+    def _emit(self, after: GroupOutput, times: Int64s, before: GroupOutput | None) -> None:
+        new = Batch(self.types, after.columns, times[after.groups], after.diffs)
+        parts = [new]
+        if before is not None and len(before.groups):
+            parts.insert(0, Batch(self.types, before.columns, times[before.groups], -before.diffs))
+        changes = consolidate(Batch.concat(self.types, parts), self.context.hasher)
+        self.shown.insert(changes)
+        self.output.send(changes)

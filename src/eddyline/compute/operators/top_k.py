@@ -1,0 +1,69 @@
+"""The first rows of each group in ORDER BY order; ties break by canonical row order.
+
+The input is kept in ORDER BY order within each group.  A change behind the last row shown, while the window is full,
+costs a look at what is shown.  Any other change walks the group from its start to the end of the window.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from eddyline.compute.context import OperatorContext
+from eddyline.compute.operators.recompute import GroupOutput, Groups, RecomputeOperator
+from eddyline.compute.stream import Output, Stream
+from eddyline.expr.ir import SortKey
+from eddyline.plan.dataflow import TopK
+from eddyline.repr.batch import Batch, Int64s, concat_arrays
+from eddyline.trace.order import order_rows
+from eddyline.trace.run import Layout
+
+__all__ = ["TopKOperator"]
+
+
+class TopKOperator(RecomputeOperator):
+    """Rows ``offset <= i < offset + limit`` of each group, equal rows counted as often as they occur."""
+
+    def __init__(self, name: str, input: Stream, node: TopK, output: Output, context: OperatorContext) -> None:
+        # Without an ORDER BY the canonical row order decides: that of the columns, left to right.
+        self._order = node.order or ((SortKey(0),) if node.types else ())
+        layout = Layout(node.types, node.group, self._order)
+        super().__init__(name, input, output, context, layout=layout, types=node.types, output_key=node.group)
+        self._limit = node.limit
+        self._offset = node.offset
+
+    def compute(self, groups: Groups) -> GroupOutput:
+        stop = None if self._limit is None else self._offset + self._limit
+        limits = None if stop is None else np.full(groups.count, stop, np.int64)
+        found = self.state.first_rows(groups.keys, limits, groups.count)
+        count = found.multiplicities if stop is None else np.minimum(found.multiplicities, stop)
+        ends = np.cumsum(count)
+        starts = ends - count
+        first = np.searchsorted(found.groups, found.groups)  # the first row of the row's group
+        base = starts[first]
+        low = np.maximum(starts - base, self._offset)
+        high = ends - base if stop is None else np.minimum(ends - base, stop)
+        kept = np.flatnonzero(high > low)
+        index = pa.array(kept)
+        return GroupOutput(found.groups[kept], tuple(c.take(index) for c in found.columns), (high - low)[kept])
+
+    def affected(self, groups: Groups, rows: Batch, of_row: Int64s, shown: GroupOutput) -> npt.NDArray[np.bool_]:
+        if self._limit is None:
+            return np.ones(groups.count, np.bool_)
+        if self._limit == 0:
+            return np.zeros(groups.count, np.bool_)
+        full = np.bincount(shown.groups, weights=shown.diffs, minlength=groups.count) >= self._limit
+        if not full.any():
+            return ~full
+        # Shown rows come last, so that an update equal to the last one shown stands before it.
+        columns = [concat_arrays([a, b]) for a, b in zip(rows.columns, shown.columns, strict=True)]
+        total = len(rows) + len(shown.groups)
+        rank = np.empty(total, np.int64)
+        rank[order_rows(columns, self.types, self._order, total)] = np.arange(total)
+        last = np.full(groups.count, -1, np.int64)
+        np.maximum.at(last, shown.groups, rank[len(rows) :])
+        inside = rank[: len(rows)] < last[of_row]
+        result = ~full
+        result[of_row[inside]] = True
+        return result
