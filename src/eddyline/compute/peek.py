@@ -15,9 +15,9 @@ import pyarrow as pa
 
 from eddyline.compute.exports import IndexExport
 from eddyline.errors import DatabaseError, make_error
-from eddyline.expr.evaluate import evaluate
-from eddyline.expr.ir import Literal, LiteralValue
+from eddyline.expr.ir import LiteralValue
 from eddyline.expr.mfp import apply_mfp
+from eddyline.expr.text_io import literal_array
 from eddyline.protocol.messages import Peek, PeekResponse, RowBatch
 from eddyline.repr.batch import Batch, concat_arrays
 from eddyline.repr.rowerror import ERR_TYPES, row_error
@@ -140,7 +140,7 @@ def _key_columns(
     """The keys as columns, each SQL-distinct key once."""
     distinct = list(dict.fromkeys(keys))
     columns = tuple(
-        concat_arrays([evaluate(Literal(key[i], t), (), 1).array for key in distinct]) for i, t in enumerate(types)
+        concat_arrays([literal_array(key[i], t, 1) for key in distinct]) for i, t in enumerate(types)
     )
     if len(distinct) == 1:
         return columns

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import assert_never
 
+import eddyline.expr.functions  # noqa: F401 - registers the implementations that plans name
 from eddyline.compute.context import BUDGET_ROWS, OperatorContext
 from eddyline.compute.dataflow import Dataflow
 from eddyline.compute.exchange import Channel, ExchangeOperator, Mailboxes

@@ -42,7 +42,7 @@ def row_batch_from_bytes(data: bytes) -> Batch:
             raise make_error("08P01", "malformed rows in a message")
         *columns, times, diffs = record.columns
         return Batch(types, tuple(columns), _int64(times), _int64(diffs))
-    except (pa.ArrowException, KeyError, StopIteration, msgspec.MsgspecError, ValueError) as error:
+    except (pa.ArrowException, OSError, KeyError, StopIteration, msgspec.MsgspecError, ValueError) as error:
         raise make_error("08P01", "malformed rows in a message") from error
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 
 from eddyline.errors import make_error
-from eddyline.expr.text_io import sample_rows
+from eddyline.expr.text_io import format_column, sample_rows
 from eddyline.repr.batch import Batch
 from eddyline.repr.time import Time
 from eddyline.storage.collection import Collection
@@ -66,11 +66,12 @@ def _duplicate(collection: Collection, batch: Batch, crowded: Batch, hasher: Has
     inserted = np.flatnonzero(first[len(crowded) :] < len(crowded))
     at = len(crowded) + int(inserted[0]) if len(inserted) else 0
     names = ", ".join(collection.names[c] for c in key)
-    values = sample_rows([c.slice(at, 1) for c in columns], types)[0]
+    texts = [format_column(c.slice(at, 1), t)[0].as_py() for c, t in zip(columns, types, strict=True)]
+    values = ", ".join(texts)
     return make_error(
         "23505",
         f'duplicate key value violates unique constraint "{collection.constraint}"',
-        detail=f"Key ({names})={values} already exists.",
+        detail=f"Key ({names})=({values}) already exists.",
     )
 
 
