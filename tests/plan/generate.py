@@ -37,6 +37,12 @@ TABLES: dict[str, tuple[SqlType, ...]] = {
 }
 
 
+KINDS = (
+    *("filter", "filter", "map", "project", "join", "join", "join", "reduce"),
+    *("distinct", "top_k", "union", "set", "let", "flat_map"),
+)
+
+
 def random_tables(rng: random.Random) -> dict[str, naive.Bag]:
     tables: dict[str, naive.Bag] = {}
     for name, types in TABLES.items():
@@ -109,9 +115,7 @@ class Generator:
         rng = self._rng
         if depth == 0:
             return self._leaf()
-        kind = rng.choice(
-            "filter filter map project join join join reduce distinct top_k union set let flat_map".split()
-        )
+        kind = rng.choice(KINDS)
         if kind == "join":
             return self._join(depth)
         if kind == "let":

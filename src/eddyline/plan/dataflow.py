@@ -75,7 +75,10 @@ class MapFilterProject(msgspec.Struct, frozen=True, tag_field="op", tag="mfp"):
 
 
 class FlatMap(msgspec.Struct, frozen=True, tag_field="op", tag="flat_map"):
-    """``func`` over ``args`` for each row; output row = input columns then the function's, then ``mfp`` if any."""
+    """``func`` over ``args`` for each row; output row = input columns then the function's, then ``mfp`` if any.
+
+    ``types``: of the output.  Lowering leaves ``mfp`` None.
+    """
 
     input: int
     func: str

@@ -23,7 +23,6 @@ from eddyline.plan.facts import IndexFacts
 from eddyline.plan.intern import intern_relation
 from eddyline.plan.lower_join import lower_join
 from eddyline.plan.lower_reduce import lower_reduce
-from eddyline.plan.mfp import MfpBuilder
 from eddyline.plan.operators import OperatorList, Stream
 from eddyline.plan.relation import Constant as ConstantRelation
 from eddyline.plan.relation import Distinct as DistinctRelation
@@ -94,8 +93,7 @@ def _lower_node(node: Relation, inputs: list[Stream], into: OperatorList, indexe
         case Filter():
             return inputs[0].filter(node.predicates)
         case FlatMapRelation():
-            flat_map = FlatMap(inputs[0].position(), node.func, node.args, node.types)
-            return Stream(into, flat_map, MfpBuilder(node.types))
+            return into.stream(FlatMap(inputs[0].position(), node.func, node.args, node.types))
         case Join():
             return lower_join(node.kind, inputs[0], inputs[1], node.on, indexes)
         case Reduce():

@@ -11,7 +11,6 @@ from eddyline.expr.ir import Expr
 from eddyline.plan.dataflow import (
     Arrange,
     ConstantSource,
-    FlatMap,
     ImportIndex,
     ImportSource,
     Join,
@@ -96,11 +95,11 @@ def _renumbered(operator: Operator, place: dict[int, int]) -> Operator:
 class Stream:
     """The output of ``base`` through ``mfp``.
 
-    ``base`` is the position of an operator, or a Join or FlatMap that is not added yet, and takes the mfp in.
+    ``base`` is the position of an operator, or a Join that is not added yet, and takes the mfp in.
     """
 
     into: OperatorList
-    base: int | Join | FlatMap
+    base: int | Join
     mfp: MfpBuilder
 
     @property
@@ -131,10 +130,6 @@ class Stream:
                 return self.into.add(MapFilterProject(self.base, self.mfp.build()))
             case Join():
                 return self.into.add(msgspec.structs.replace(self.base, mfp=self.mfp.build()))
-            case FlatMap():
-                mfp = None if self.mfp.is_identity else self.mfp.build()
-                types = self.mfp.types
-                return self.into.add(msgspec.structs.replace(self.base, mfp=mfp, types=types))
 
     def rendered(self) -> Stream:
         """The same with nothing pending: for a stream that several operators read."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from eddyline.expr.casts import cast_can_fail
 from eddyline.expr.functions import implementation
 from eddyline.expr.ir import (
     And,
@@ -20,12 +21,11 @@ from eddyline.expr.ir import (
     Literal,
     Or,
     Parameter,
-    Raise,
     children,
     columns_of,
     rewrite,
-    walk,
 )
+from eddyline.expr.properties import can_fail
 from eddyline.repr.types import BOOLEAN, Kind, SqlType
 
 __all__ = [
@@ -47,13 +47,6 @@ TRUE = Literal(True, BOOLEAN)
 COMPARISONS = frozenset({"eq", "ne", "lt", "le", "gt", "ge", "is_distinct_from", "is_not_distinct_from"})
 _NULL_TESTS = frozenset({"is_null", "is_not_null"})
 _REJECTING_TESTS = frozenset({"is_not_null", "is_true", "is_false", "is_not_unknown"})
-_INTEGER_WIDTH = {Kind.SMALLINT: 2, Kind.INTEGER: 4, Kind.BIGINT: 8}
-_FLOAT_WIDTH = {Kind.REAL: 4, Kind.DOUBLE: 8}
-_STRINGS = frozenset({Kind.TEXT, Kind.VARCHAR, Kind.BPCHAR})
-_TRUTH_TESTS = frozenset(f"is_{no}{truth}" for no in ("", "not_") for truth in ("true", "false", "unknown"))
-#: what the plan itself writes and reasons about; these never fail, whatever the registry holds
-_TOTAL = COMPARISONS | _NULL_TESTS | _TRUTH_TESTS | {"not"}
-_STRICT = frozenset({"eq", "ne", "lt", "le", "gt", "ge", "not"})
 #: kinds of which SQL-equal values may differ (1.0 and 1.00, -0 and 0, 1 month and 30 days)
 _AMBIGUOUS = frozenset({Kind.REAL, Kind.DOUBLE, Kind.INTERVAL})
 
@@ -86,42 +79,13 @@ def is_constant(expr: Expr) -> bool:
 
 
 def lossless_cast(source: SqlType, target: SqlType) -> bool:
-    """Whether the cast cannot fail: widening, or to text without a length."""
-    if source == target:
-        return True
-    if target.kind in (Kind.TEXT, Kind.VARCHAR) and target.length is None:
-        return True
-    if source.kind in _STRINGS and target.kind is Kind.BPCHAR and target.length is None:
-        return True
-    if source.kind in _INTEGER_WIDTH:
-        if target.kind in _INTEGER_WIDTH:
-            return _INTEGER_WIDTH[source.kind] <= _INTEGER_WIDTH[target.kind]
-        return target.kind in _FLOAT_WIDTH or (target.kind is Kind.NUMERIC and target.precision is None)
-    if source.kind in _FLOAT_WIDTH and target.kind in _FLOAT_WIDTH:
-        return _FLOAT_WIDTH[source.kind] <= _FLOAT_WIDTH[target.kind]
-    return source.kind is Kind.NUMERIC and target == SqlType(Kind.NUMERIC)
+    """Whether the cast cannot fail."""
+    return source == target or not cast_can_fail(source, target, explicit=False)
 
 
 def fallible(expr: Expr) -> bool:
-    """Whether some row may make ``expr`` fail.  What is not known to be total counts as fallible."""
-    return any(_may_fail(node) for node in walk(expr))
-
-
-def _may_fail(node: Expr) -> bool:
-    match node:
-        case Raise():
-            return True
-        case Cast():
-            return not lossless_cast(node.input.type, node.type)
-        case Call():
-            if node.func in _TOTAL:
-                return False
-            try:
-                return implementation(node.func).fallible
-            except KeyError:
-                return True
-        case _:
-            return False
+    """Whether some row may make ``expr`` fail."""
+    return can_fail(expr)
 
 
 def image_blind(expr: Expr) -> bool:
@@ -153,22 +117,13 @@ def _null_when(expr: Expr, columns: frozenset[int]) -> bool:
         case Cast():
             return _null_when(expr.input, columns)
         case Call():
-            return _strict(expr.func) and any(_null_when(a, columns) for a in expr.args)
+            return implementation(expr.func).strict and any(_null_when(a, columns) for a in expr.args)
         case Coalesce():
             return all(_null_when(a, columns) for a in expr.args)
         case Case():
             return all(_null_when(r, columns) for _, r in expr.whens) and _null_when(expr.otherwise, columns)
         case _:
             return False
-
-
-def _strict(func: str) -> bool:
-    if func in _TOTAL:
-        return func in _STRICT
-    try:
-        return implementation(func).strict
-    except KeyError:
-        return False
 
 
 def rejects_nulls(predicate: Expr, columns: frozenset[int]) -> bool:
