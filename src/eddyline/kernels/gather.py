@@ -1,7 +1,7 @@
 """Copying picked cells of several runs into new flat column buffers.
 
 A pick is (run, row).  The output of a column is described by one row of ``outs`` int64[columns, OUT]: address of the
-values, of the int64 offsets (varlen), of the validity bitmap (0: none, then no pick may be NULL), and the number of bytes
+values, of the int64 offsets (varlen), of the validity bitmap (0: none, then no pick may be NULL), and the bytes
 written so far (varlen; updated).  Bitmaps must be zero where they are written first.
 """
 

@@ -140,12 +140,13 @@ def probe(
     while row < n:
         target = hashes[row]
         if run == 0 and at < 0:
-            if _null_key(keys, row, null_safe):
-                row += 1
-                continue
+            # before NULLs are passed over: a cursor must be right for the row after them as well
             if row > 0 and target < hashes[row - 1]:
                 for r in range(runs):
                     cursors[r] = 0
+            if _null_key(keys, row, null_safe):
+                row += 1
+                continue
         while run < runs:
             address = heads[run, 0]
             rows = heads[run, 1]

@@ -1,0 +1,223 @@
+"""Traces under random inserts, holds, fuel and compaction: every readable time against a plain multiset."""
+
+from __future__ import annotations
+
+from collections import Counter
+from random import Random
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from multiset import Item, Oracle, multiset, random_batch
+
+from eddyline.errors import DataError
+from eddyline.repr.batch import Batch
+from eddyline.repr.types import BIGINT, BOOLEAN, DOUBLE, INTEGER, INTERVAL, NUMERIC, SMALLINT, TEXT, UUID
+from eddyline.testing.columns import random_column
+from eddyline.trace.hasher import Hasher
+from eddyline.trace.order import row_keys
+from eddyline.trace.run import Layout, build_run
+from eddyline.trace.snapshot import Snapshot
+from eddyline.trace.trace import TINY_RUNS, Trace
+
+LAYOUTS = {
+    "int key": Layout((INTEGER, BIGINT), (0,)),
+    "text, numeric key": Layout((DOUBLE, TEXT, NUMERIC), (1, 2)),
+    "no key": Layout((SMALLINT, BOOLEAN), ()),
+    "whole row": Layout((INTERVAL, BOOLEAN), (0, 1)),
+    "ordered": Layout((BOOLEAN, DOUBLE, TEXT), (0,), (Item(1, desc=True), Item(2, nulls_first=True))),
+    "ordered globally": Layout((NUMERIC, UUID), (), (Item(0, nulls_first=True),)),
+}
+
+
+def check_reads(snapshot: Snapshot, oracle: Oracle, hasher: Hasher, rng: Random) -> None:
+    layout = snapshot.layout
+    for time in range(snapshot.since, snapshot.upper):
+        expected = oracle.at(time)
+        assert {key: d for (key, _), d in multiset(snapshot.read_at(time)).items()} == expected
+        scanned: Counter[bytes] = Counter()
+        for piece in snapshot.scan(below=time + 1):
+            assert (piece.times <= time).all()
+            for (key, _), diff in multiset(piece).items():
+                scanned[key] += diff
+        assert {key: d for key, d in scanned.items() if d} == expected
+        check_probes(snapshot, oracle, hasher, rng, time)
+        if layout.order:
+            check_order(snapshot, oracle, hasher, rng, time)
+
+
+def check_probes(snapshot: Snapshot, oracle: Oracle, hasher: Hasher, rng: Random, time: int) -> None:
+    layout = snapshot.layout
+    types = tuple(layout.types[c] for c in layout.key)
+    rows = 6 if types else 1
+    keys = tuple(random_column(t, rows, rng) for t in types)
+    hashes = hasher.hash_rows(keys, types, rows)
+    for null_safe in (False, True):
+        flags = (null_safe,) * len(types)
+        found = snapshot.probe(keys, types, hashes, below=time + 1, null_safe=flags)
+        assert (np.diff(found.probe_rows) >= 0).all() and (found.times <= time).all()
+        sums: Counter[tuple[int, bytes]] = Counter()
+        encoded = row_keys(found.columns, layout.types, len(found)).to_pylist()
+        for row, key, diff in zip(found.probe_rows.tolist(), encoded, found.diffs.tolist(), strict=True):
+            sums[row, key] += diff
+        assert {entry: d for entry, d in sums.items() if d} == oracle.matches(keys, time, null_safe)
+        pieces = list(snapshot.probe_pieces(keys, types, hashes, below=time + 1, null_safe=flags, max_rows=3))
+        assert all(0 < len(piece) <= 3 for piece in pieces)
+        assert [r for p in pieces for r in p.probe_rows.tolist()] == found.probe_rows.tolist()
+        assert [d for p in pieces for d in p.diffs.tolist()] == found.diffs.tolist()
+
+
+def check_order(snapshot: Snapshot, oracle: Oracle, hasher: Hasher, rng: Random, time: int) -> None:
+    layout = snapshot.layout
+    types = tuple(layout.types[c] for c in layout.key)
+    rows = 3 if types else 1
+    keys = tuple(random_column(t, rows, rng) for t in types)
+    hashes = hasher.hash_rows(keys, types, rows)
+    for limit in (0, 1, 3, None):
+        limits = None if limit is None else np.full(rows, limit, np.int64)
+        found = snapshot.ordered_group(keys, types, hashes, below=time + 1, limits=limits)
+        encoded = row_keys(found.columns, layout.types, len(found.groups)).to_pylist()
+        got = list(zip(found.groups.tolist(), encoded, found.multiplicities.tolist(), strict=True))
+        assert got == oracle.ordered(keys, time, 10**9 if limit is None else limit)
+
+
+@pytest.mark.parametrize("bits", [64, 4, 0])
+@pytest.mark.parametrize("name", LAYOUTS)
+@pytest.mark.parametrize("seed", range(2))
+def test_every_readable_time_is_exact(name: str, bits: int, seed: int) -> None:
+    rng = Random(f"{name}{bits}{seed}")
+    layout, hasher = LAYOUTS[name], Hasher(5, bits=bits)
+    trace, oracle = Trace(layout), Oracle(layout)
+    handles = [trace.handle(since=0, through=0)]
+    old: list[Snapshot] = []
+    for _ in range(30):
+        step = rng.random()
+        if step < 0.6:
+            upper = trace.upper + rng.randrange(1, 3)
+            rows = rng.choice([0, 1, 1, 2, 20])
+            batch = random_batch(layout.types, rows, range(trace.upper, upper), rng)
+            oracle.add(batch)
+            trace.insert(build_run(batch, layout, hasher, lower=trace.upper, upper=upper, since=trace.since))
+        elif step < 0.7:
+            trace.advance_upper(trace.upper + rng.randrange(2))
+        elif step < 0.75:
+            since = rng.randrange(trace.since, trace.upper + 1)
+            handles.append(trace.handle(since=since, through=rng.randrange(trace.upper + 1)))
+        elif step < 0.85:
+            handle = rng.choice(handles)
+            handle.downgrade(min(handle.since + rng.randrange(4), trace.upper))
+            handle.set_through(rng.randrange(trace.upper + 1))
+        elif step < 0.9 and len(handles) > 1:
+            handles.pop(rng.randrange(len(handles))).close()
+        elif step < 0.95:
+            old.append(trace.snapshot())
+        trace.work(rng.choice([0, 1, 5, 1000]))
+        assert trace.since <= min(h.since for h in handles)
+    for snapshot in [*old, trace.snapshot()]:
+        check_reads(snapshot, oracle, hasher, rng)
+    while trace.work(1000):
+        pass
+    check_reads(trace.snapshot(), oracle, hasher, rng)
+
+
+def one_row(layout: Layout, trace: Trace, hasher: Hasher, rng: Random) -> None:
+    lower = trace.upper
+    batch = random_batch(layout.types, 1, range(lower, lower + 1), rng)
+    trace.insert(build_run(batch, layout, hasher, lower=lower, upper=lower + 1, since=lower))
+
+
+def test_many_small_inserts_leave_few_runs() -> None:
+    layout, hasher, rng = Layout((BIGINT, BIGINT), (0,)), Hasher(1), Random(1)
+    trace = Trace(layout)
+    numbers = np.random.default_rng(1)
+    most = 0
+    for lower in range(3000):
+        rows = int(numbers.integers(1, 4)) if rng.random() < 0.95 else 200
+        columns = tuple(random_numbers(numbers, rows) for _ in layout.types)
+        batch = Batch.at(layout.types, columns, rows, lower)
+        trace.insert(build_run(batch, layout, hasher, lower=lower, upper=lower + 1, since=0))
+        most = max(most, trace.runs)
+    assert most <= TINY_RUNS + 2 * int(np.log2(trace.rows)) + 2
+    assert trace.rows == sum(len(r) for r in trace.snapshot().runs)
+
+
+def random_numbers(numbers: np.random.Generator, rows: int) -> pa.Array:
+    return pa.array(numbers.integers(0, 2**60, rows))
+
+
+def test_empty_intervals_make_no_runs() -> None:
+    layout, hasher = Layout((BIGINT,), (0,)), Hasher(1)
+    trace = Trace(layout)
+    for lower in range(1000):
+        empty = Batch.empty(layout.types)
+        trace.insert(build_run(empty, layout, hasher, lower=lower, upper=lower + 1, since=0))
+    trace.advance_upper(5000)
+    assert (trace.runs, trace.rows, trace.upper) == (0, 0, 5000)
+
+
+def test_an_interval_must_follow_the_last() -> None:
+    layout, hasher = Layout((BIGINT,), (0,)), Hasher(1)
+    trace = Trace(layout)
+    with pytest.raises(ValueError, match="cannot follow"):
+        trace.insert(build_run(Batch.empty(layout.types), layout, hasher, lower=1, upper=2, since=0))
+    trace.advance_upper(3)
+    with pytest.raises(ValueError, match="regresses"):
+        trace.advance_upper(2)
+
+
+def test_a_hold_below_since_is_refused_and_since_follows_the_lowest() -> None:
+    trace = Trace(Layout((BIGINT,), (0,)))
+    trace.advance_upper(10)
+    low, high = trace.handle(since=2, through=0), trace.handle(since=5, through=0)
+    high.downgrade(7)
+    assert trace.since == 2
+    low.close()
+    low.close()
+    high.downgrade(8)
+    assert trace.since == 8
+    with pytest.raises(ValueError, match="below"):
+        trace.handle(since=7, through=0)
+    with pytest.raises(ValueError, match="regresses"):
+        high.downgrade(7)
+    high.close()
+    assert trace.since == 8
+
+
+def test_runs_are_not_merged_across_a_physical_hold() -> None:
+    layout, hasher, rng = Layout((BIGINT,), (0,)), Hasher(1), Random(3)
+    trace = Trace(layout)
+    handle = trace.handle(since=0, through=40)
+    for _ in range(200):
+        one_row(layout, trace, hasher, rng)
+    while trace.work(1000):
+        pass
+    assert all(run.upper <= 40 or run.lower >= 40 for run in trace.snapshot().runs)
+
+
+def test_compaction_frees_what_cancelled() -> None:
+    layout, hasher = Layout((BIGINT,), (0,)), Hasher(1)
+    trace = Trace(layout)
+    handle = trace.handle(since=0, through=10)
+    columns = (random_numbers(np.random.default_rng(2), 1000),)
+    for lower, diff in ((0, 1), (1, -1)):
+        batch = Batch.at(layout.types, columns, 1000, lower, diff)
+        trace.insert(build_run(batch, layout, hasher, lower=lower, upper=lower + 1, since=0))
+        handle.downgrade(lower)
+    while trace.work(1000):
+        pass
+    batch = Batch.at(layout.types, (columns[0].slice(0, 1),), 1, 2)
+    trace.insert(build_run(batch, layout, hasher, lower=2, upper=3, since=0))
+    handle.downgrade(2)
+    trace.add_debt(100_000)
+    while trace.work(1000):
+        pass
+    assert trace.rows == 1
+
+
+def test_a_multiplicity_beyond_int64_is_an_error_of_the_data() -> None:
+    layout, hasher = Layout((BIGINT,), (0,)), Hasher(1)
+    column = random_column(BIGINT, 1, Random(1), nulls=0).take([0, 0])
+    batch = Batch(layout.types, (column,), np.zeros(2, np.int64), np.array([2**63 - 1, 1]))
+    with pytest.raises(DataError) as caught:
+        build_run(batch, layout, hasher, lower=0, upper=1, since=0)
+    assert caught.value.sqlstate == "22003"
