@@ -1,0 +1,335 @@
+"""Running a read: choosing its time, holding its inputs there, peeking, finishing.
+
+A strict read's time is the last write to its base tables (at or before T*), moved up to the least time at which what it
+reads is readable; the answer is the same at any time in between.  See ``docs/model.md``.
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from eddyline.adapter.engine import Engine, Waiter
+from eddyline.adapter.outcome import ResultSet
+from eddyline.adapter.read_plan import ReadPlan, plan_read, with_clock
+from eddyline.adapter.settings import SERIALIZABLE
+from eddyline.adapter.transaction import Transaction
+from eddyline.controller.controller import Controller
+from eddyline.errors import DatabaseError, make_error
+from eddyline.expr.evaluate import evaluate
+from eddyline.expr.ir import Expr, Literal, Mfp
+from eddyline.expr.mfp import apply_mfp
+from eddyline.expr.text_io import literal_array
+from eddyline.plan.dataflow import DataflowClass, DataflowDescription
+from eddyline.plan.fast_path import ConstantPlan, PeekPlan, substitute_in_fast_path
+from eddyline.plan.lower import lower_index
+from eddyline.plan.parameters import bind_parameters, substitute_parameters
+from eddyline.plan.relation import Relation
+from eddyline.protocol.messages import PeekResponse
+from eddyline.repr.batch import Batch, concat_arrays
+from eddyline.repr.rowerror import row_error
+from eddyline.repr.time import EMPTY, Frontier, Time
+from eddyline.repr.types import SqlType
+from eddyline.sql.catalog_view import CatalogView
+from eddyline.sql.query import BoundQuery
+from eddyline.trace.order import order_rows
+
+__all__ = ["Interrupt", "ReadContext", "finish", "read_rows"]
+
+_transient_ids = itertools.count(1)
+_WAIT_SLICE_S = 0.05
+
+
+class Interrupt:
+    """Cancellation and deadline of one statement.  ``cancel`` from any thread."""
+
+    def __init__(self, timeout_s: float | None) -> None:
+        self.deadline = None if timeout_s is None else time.monotonic() + timeout_s
+        self._lock = threading.Lock()
+        self._cancelled = False  # guarded by _lock
+        self._waiter: Waiter | None = None  # guarded by _lock
+
+    def cancel(self) -> None:
+        with self._lock:
+            self._cancelled = True
+            if self._waiter is not None:
+                self._waiter.fail(cancelled_error())
+
+    def cancelled(self) -> bool:
+        with self._lock:
+            return self._cancelled
+
+    def watch(self, waiter: Waiter | None) -> None:
+        with self._lock:
+            self._waiter = waiter
+            if waiter is not None and self._cancelled:
+                waiter.fail(cancelled_error())
+
+    def remaining_s(self) -> float | None:
+        return None if self.deadline is None else max(0.0, self.deadline - time.monotonic())
+
+    def check(self) -> None:
+        """Raises 57014 if the statement was cancelled or its time is up."""
+        if self.cancelled():
+            raise cancelled_error()
+        if self.deadline is not None and time.monotonic() >= self.deadline:
+            raise timeout_error()
+
+
+def cancelled_error() -> DatabaseError:
+    return make_error("57014", "canceling statement due to user request")
+
+
+def timeout_error() -> DatabaseError:
+    return make_error("57014", "canceling statement due to statement timeout")
+
+
+@dataclass(frozen=True, slots=True)
+class ReadContext:
+    """Who reads: the engine, the transaction, the names in sight, what may interrupt."""
+
+    engine: Engine
+    transaction: Transaction
+    catalog: CatalogView
+    interrupt: Interrupt
+
+
+def read_rows(
+    context: ReadContext, plan: ReadPlan, relation: Relation, parameters: Sequence[Literal], *, as_of: Time | None = None
+) -> tuple[Batch, Time]:
+    """The rows of ``plan`` with their multiplicities (diffs > 0), and the time at which they are exact.
+
+    ``relation`` is what the plan was made from: where the time can't be read from indexes any more, it is planned again
+    over storage.  Raises what the rows raise; 22023 for an unreadable ``as_of``; 57014; 58000.
+    """
+    if isinstance(plan.fast, ConstantPlan):
+        return _constant_rows(plan, parameters, context), _time_without_tables(context, as_of)
+    try:
+        return _read_at(context, plan, parameters, as_of)
+    except _TooOld as too_old:
+        if not plan.indexes:
+            raise too_old.error from None
+    storage_plan = plan_read(relation, context.catalog, use_indexes=False)
+    try:
+        return _read_at(context, storage_plan, parameters, as_of)
+    except _TooOld as too_old:
+        raise too_old.error from None
+
+
+class _TooOld(Exception):
+    """The time can't be read from the collections of this plan."""
+
+    def __init__(self, error: DatabaseError) -> None:
+        super().__init__(error.message)
+        self.error = error
+
+
+def _constant_rows(plan: ReadPlan, parameters: Sequence[Literal], context: ReadContext) -> Batch:
+    relation = plan.relation
+    if plan.clocked:
+        relation = with_clock(relation, context.transaction.now_us)
+        plan = plan_read(relation, context.catalog)
+    assert isinstance(plan.fast, ConstantPlan)
+    fast = substitute_in_fast_path(plan.fast, parameters) if plan.parameterised else plan.fast
+    assert isinstance(fast, ConstantPlan)
+    rows = len(fast.rows)
+    if rows == 1:
+        columns = tuple(literal_array(v, t, 1) for v, t in zip(fast.rows[0], fast.types, strict=True))
+    else:
+        columns = tuple(_literal_column([r[i] for r in fast.rows], t) for i, t in enumerate(fast.types))
+    batch, errors = apply_mfp(fast.mfp, Batch.at(fast.types, columns, rows, Time(0)))
+    _raise_first(errors)
+    return batch
+
+
+def _literal_column(values: list[object], sql_type: SqlType) -> pa.Array:
+    if not values:
+        return literal_array(None, sql_type, 0)
+    return concat_arrays([literal_array(v, sql_type, 1) for v in values])  # type: ignore[arg-type]
+
+
+def _raise_first(errors: Batch | None) -> None:
+    if errors is not None and len(errors):
+        sqlstate, message, expression, sample = (c[0].as_py() for c in errors.columns)
+        raise row_error(sqlstate, message, expression, sample)
+
+
+def _time_without_tables(context: ReadContext, as_of: Time | None) -> Time:
+    newest = context.transaction.newest
+    return as_of if as_of is not None else newest if newest is not None else Time(0)
+
+
+def _read_at(context: ReadContext, plan: ReadPlan, parameters: Sequence[Literal], as_of: Time | None) -> tuple[Batch, Time]:
+    if as_of is not None:
+        _wait_closed(context, plan, as_of)
+    waiter = Waiter()
+    transient: str | None = None
+    engine = context.engine
+    prepared = _prepared(context, plan, parameters)
+    with engine.control() as controller:
+        at = _choose_time(context, controller, plan, as_of)
+        try:
+            if isinstance(prepared, PeekPlan):
+                keys = prepared.literal_keys()
+                uuid = controller.peek(prepared.index, at, prepared.mfp, key_types=prepared.key_types, keys=keys)
+            else:
+                transient = f"t{next(_transient_ids)}"
+                operators = lower_index(prepared, transient, transient, (), plan.indexes)
+                one_shot = DataflowDescription(transient, operators, at, at + 1, DataflowClass.ONE_SHOT_READ)
+                controller.create_dataflow(one_shot, as_of=at)
+                uuid = controller.peek(transient, at, _identity(prepared.types))
+        except DatabaseError as error:
+            if error.sqlstate == "22023" and "readable" in error.message:
+                raise _TooOld(error) from error
+            raise
+        engine.expect(uuid, waiter)
+    try:
+        answer = _wait(context, waiter)
+    finally:
+        engine.forget(uuid)
+        if transient is not None:
+            with engine.control_unchecked() as controller:
+                controller.drop(transient)
+    return _rows_of(answer, context), at
+
+
+def _prepared(context: ReadContext, plan: ReadPlan, parameters: Sequence[Literal]) -> PeekPlan | Relation:
+    """What to send, without parameters and clock."""
+    if isinstance(plan.fast, PeekPlan) and not plan.clocked:
+        fast = substitute_in_fast_path(plan.fast, parameters) if plan.parameterised else plan.fast
+        assert isinstance(fast, PeekPlan)
+        return fast
+    relation = plan.relation
+    if plan.parameterised:
+        relation = substitute_parameters(relation, parameters)
+    if plan.clocked:
+        relation = with_clock(relation, context.transaction.now_us)
+    return relation
+
+
+def _choose_time(context: ReadContext, controller: Controller, plan: ReadPlan, as_of: Time | None) -> Time:
+    """The read's time; ``_TooOld`` if the plan's collections can't answer at any time it may have."""
+    engine, transaction = context.engine, context.transaction
+    assert transaction.newest is not None
+    for collection in plan.collections:
+        if not controller.exists(collection):
+            raise _TooOld(make_error("40001", "an object of the statement was dropped meanwhile"))
+    since = max((controller.since(c) for c in plan.collections), default=Frontier(0))
+    if as_of is not None:
+        if as_of < since:
+            detail = f"The oldest readable time (since) is {since}."
+            raise _TooOld(make_error("22023", f"time {as_of} is no longer readable", detail=detail))
+        return as_of
+    if transaction.isolation == SERIALIZABLE and not transaction.explicit:
+        upper = min((controller.upper(c) for c in plan.collections), default=EMPTY)
+        sealed = transaction.newest if upper == EMPTY else Time(upper - 1)
+        return Time(max(since, min(sealed, transaction.newest)))
+    written = max((engine.store.last_write(t) for t in plan.tables if t in engine.store), default=Time(0))
+    if transaction.explicit:
+        at = max(min(written, transaction.newest), since)
+        if at > transaction.newest:
+            raise _TooOld(make_error("22023", f"time {transaction.newest} is no longer readable from the indexes"))
+        return Time(at)
+    return Time(max(written, since))
+
+
+def _wait_closed(context: ReadContext, plan: ReadPlan, as_of: Time) -> None:
+    """A read in the future waits for the clock, then closes the time with an empty commit."""
+    engine = context.engine
+    while plan.tables and engine.store.tables_upper <= as_of:
+        context.interrupt.check()
+        ahead_s = (as_of - engine.timeline.now()) / 1e6
+        if ahead_s < 0:
+            engine.commit({})
+        else:
+            time.sleep(min(_WAIT_SLICE_S, ahead_s + 1e-6))
+
+
+def _wait(context: ReadContext, waiter: Waiter) -> PeekResponse:
+    interrupt = context.interrupt
+    interrupt.watch(waiter)
+    try:
+        if not waiter.wait(interrupt.remaining_s()):
+            raise timeout_error()
+    finally:
+        interrupt.watch(None)
+    if waiter.failure is not None:
+        raise waiter.failure
+    assert waiter.answer is not None
+    return waiter.answer
+
+
+def _rows_of(answer: PeekResponse, context: ReadContext) -> Batch:
+    if answer.error is not None:
+        sqlstate, message, detail = answer.error
+        raise make_error(sqlstate, message, detail=detail)
+    if answer.canceled or answer.rows is None:
+        raise cancelled_error()
+    batch = answer.rows.payload
+    assert isinstance(batch, Batch)
+    _check_size(batch, context)
+    return batch
+
+
+def _check_size(batch: Batch, context: ReadContext) -> None:
+    limit = context.engine.memory_limit_bytes
+    if limit is not None:
+        size = sum(c.nbytes for c in batch.columns)
+        if size > limit:
+            raise make_error("53200", "the result is larger than the memory limit", detail=f"{size} bytes, limit {limit}")
+
+
+def _identity(types: tuple[SqlType, ...]) -> Mfp:
+    return Mfp((), tuple(range(len(types))), types)
+
+
+def finish(query: BoundQuery, batch: Batch, parameters: Sequence[Literal], at: Time) -> ResultSet:
+    """Rows in result order: multiplicities expanded, ORDER BY, OFFSET, LIMIT, hidden columns gone."""
+    offset = _count(query.offset, parameters, "2201X", "OFFSET must not be negative") or 0
+    limit = _count(query.limit, parameters, "2201W", "LIMIT must not be negative")
+    rows = len(batch)
+    picked: np.ndarray | None = None  # type: ignore[type-arg]
+    if query.order and rows > 1:
+        picked = order_rows(batch.columns, batch.types, query.order, rows)
+    if rows and int(batch.diffs.max()) > 1:
+        base = np.arange(rows) if picked is None else picked
+        picked = np.repeat(base, batch.diffs[base])
+        rows = len(picked)
+    if offset or limit is not None:
+        stop = rows if limit is None else min(rows, offset + limit)
+        base = np.arange(rows) if picked is None else picked
+        picked = base[offset:stop]
+    width = len(query.types)
+    columns = batch.columns[:width]
+    if picked is not None:
+        index = pa.array(picked)
+        columns = tuple(c.take(index) for c in columns)
+        rows = len(picked)
+    return ResultSet(query.names, query.types, columns, rows, at)
+
+
+def _count(expr: Expr | None, parameters: Sequence[Literal], sqlstate: str, message: str) -> int | None:
+    if expr is None:
+        return None
+    value = constant_value(bind_parameters(expr, parameters))
+    if value is None:
+        return None
+    assert isinstance(value, int)
+    if value < 0:
+        raise make_error(sqlstate, message)
+    return value
+
+
+def constant_value(expr: Expr) -> object:
+    """The Python value of an expression without columns; raises its error."""
+    done = evaluate(expr, (), 1)
+    if done.errors is not None:
+        raise make_error(done.errors.sqlstates[0], done.errors.messages[0])
+    return done.array[0].as_py()
+

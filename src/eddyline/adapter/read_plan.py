@@ -1,0 +1,134 @@
+"""What a read will do, decided from the catalog alone: cacheable per statement and catalog version."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from eddyline.adapter.catalog_changes import gets
+from eddyline.expr.ir import Call, Column, Expr, Literal, rewrite, walk
+from eddyline.plan.facts import CatalogFacts, IndexFacts
+from eddyline.plan.fast_path import FastPath, PeekPlan, fast_path
+from eddyline.plan.inline import inline_views
+from eddyline.plan.optimize import optimize
+from eddyline.plan.parameters import has_parameters, map_expressions
+from eddyline.plan.relation import Relation
+from eddyline.repr.types import TIMESTAMPTZ
+from eddyline.sql.catalog_view import CatalogItem, CatalogView, ItemKind
+
+__all__ = ["ReadPlan", "base_tables", "catalog_facts", "index_facts", "plan_read", "reads_clock", "with_clock"]
+
+
+@dataclass(frozen=True, slots=True)
+class ReadPlan:
+    """``relation`` is optimized, over stored collections and indexed views.
+
+    ``collections``: ids of what it reads on the replica or in storage (an index where there is one).
+    ``tables``: the base tables below, through views and materialized views.
+    """
+
+    relation: Relation
+    fast: FastPath | None
+    collections: tuple[str, ...]
+    tables: tuple[str, ...]
+    indexes: tuple[IndexFacts, ...]
+    clocked: bool
+    parameterised: bool
+
+
+def plan_read(relation: Relation, catalog: CatalogView, *, use_indexes: bool = True) -> ReadPlan:
+    """``use_indexes`` False: from storage alone, every view computed."""
+    facts = catalog_facts(relation, catalog) if use_indexes else _without_indexes(relation, catalog)
+    indexed = {i.on for i in facts.indexes}
+
+    def definition(item_id: str) -> Relation | None:
+        item = catalog.item(item_id)
+        if item is None or item.kind is not ItemKind.VIEW or item_id in indexed:
+            return None
+        return item.relation
+
+    optimized = optimize(inline_views(relation, definition), facts)
+    fast = fast_path(optimized, facts.indexes)
+    if isinstance(fast, PeekPlan):
+        collections: tuple[str, ...] = (fast.index,)
+    else:
+        by_object = {i.on: i.id for i in reversed(facts.indexes)}
+        collections = tuple(sorted({by_object.get(g, g) for g in gets(optimized)}))
+    return ReadPlan(
+        relation=optimized,
+        fast=fast,
+        collections=collections,
+        tables=base_tables(gets(relation), catalog),
+        indexes=facts.indexes,
+        clocked=reads_clock(optimized),
+        parameterised=has_parameters(optimized),
+    )
+
+
+def base_tables(ids: Iterable[str], catalog: CatalogView) -> tuple[str, ...]:
+    """The tables that ``ids`` depend on, through views and materialized views."""
+    return tuple(sorted(i.id for i in _closure(ids, catalog) if i.kind is ItemKind.TABLE))
+
+
+def _closure(ids: Iterable[str], catalog: CatalogView) -> list[CatalogItem]:
+    seen: dict[str, CatalogItem] = {}
+    stack = list(ids)
+    while stack:
+        item_id = stack.pop()
+        item = catalog.item(item_id)
+        if item is None or item_id in seen:
+            continue
+        seen[item_id] = item
+        stack.extend(item.depends_on)
+    return list(seen.values())
+
+
+def catalog_facts(relation: Relation, catalog: CatalogView, *, but_not: str | None = None) -> CatalogFacts:
+    """Indexes and keys of everything that ``relation`` may come to read.  ``but_not``: an index not to use."""
+    items = _closure(gets(relation), catalog)
+    indexes = tuple(
+        facts
+        for item in items
+        for index in catalog.indexes_on(item.id)
+        if index.id != but_not and (facts := index_facts(index, item)) is not None
+    )
+    return CatalogFacts(indexes, _unique_keys(items))
+
+
+def _without_indexes(relation: Relation, catalog: CatalogView) -> CatalogFacts:
+    return CatalogFacts((), _unique_keys(_closure(gets(relation), catalog)))
+
+
+def _unique_keys(items: Iterable[CatalogItem]) -> dict[str, tuple[tuple[int, ...], ...]]:
+    return {i.id: (i.primary_key,) for i in items if i.primary_key}
+
+
+def index_facts(index: CatalogItem, on: CatalogItem) -> IndexFacts | None:
+    """None for an index on expressions, which no plan reads."""
+    key = tuple(e.index for e in index.keys if isinstance(e, Column))
+    if len(key) != len(index.keys):
+        return None
+    return IndexFacts(index.id, on.id, key, on.types)
+
+
+def reads_clock(relation: Relation) -> bool:
+    """Whether the result depends on the time of the statement."""
+    found = False
+
+    def look(expr: Expr) -> Expr:
+        nonlocal found
+        found = found or any(isinstance(e, Call) and e.func == "now" for e in walk(expr))
+        return expr
+
+    map_expressions(relation, look)
+    return found
+
+
+def with_clock(relation: Relation, now_us: int) -> Relation:
+    """``relation`` with now() as the literal ``now_us``."""
+
+    def fix(expr: Expr) -> Expr:
+        return rewrite(expr, lambda e: Literal(now_us, TIMESTAMPTZ) if isinstance(e, Call) and e.func == "now" else e)
+
+    return map_expressions(relation, fix)
+

@@ -1,0 +1,99 @@
+"""A transaction: a fixed time to read at, writes to commit at one time, locks and holds until its end."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from eddyline.adapter.catalog import CatalogSnapshot
+from eddyline.adapter.engine import Engine
+from eddyline.adapter.locks import Owner
+from eddyline.controller.holds import ReadHolds
+from eddyline.errors import make_error
+from eddyline.repr.batch import Batch
+from eddyline.repr.time import Time
+
+__all__ = ["Transaction"]
+
+
+@dataclass(slots=True)
+class _Savepoint:
+    name: str
+    writes: dict[str, int]  # batches per table when it was set
+
+
+@dataclass(slots=True, eq=False)
+class Transaction:
+    """``explicit``: between BEGIN and COMMIT; otherwise it is one statement's.
+
+    ``newest``: T*, the newest commit visible when the first statement began; every read is at or before it.  Until
+    then it is None.  ``writes``: batches per table, not yet committed (their times mean nothing).
+    ``failed``: a statement failed; only ROLLBACK is left.
+    """
+
+    explicit: bool
+    isolation: str
+    read_only: bool = False
+    newest: Time | None = None
+    now_us: int = 0
+    catalog: CatalogSnapshot | None = None
+    writes: dict[str, list[Batch]] = field(default_factory=dict)
+    owner: Owner = field(default_factory=Owner)
+    holds: ReadHolds | None = None
+    savepoints: list[_Savepoint] = field(default_factory=list)
+    failed: bool = False
+
+    def begin_reading(self, engine: Engine) -> None:
+        """Fixes T*, the catalog and the clock; an explicit transaction also keeps everything stored readable at T*."""
+        if self.newest is not None:
+            return
+        # A definition publishes its catalog after its commit is visible, so in this order T* includes it.
+        self.catalog = engine.catalog.snapshot
+        self.newest = engine.timeline.newest
+        self.now_us = engine.timeline.now()
+        if self.explicit:
+            with engine.control() as controller:
+                at = self.newest
+                stored = [i.id for i in self.catalog.items() if i.id in engine.store]
+                self.holds = controller.acquire_holds([s for s in stored if controller.since(s) <= at], at)
+
+    def refresh(self, engine: Engine) -> None:
+        """Moves T* of a single statement up to the present, once it holds the locks that keep others out."""
+        if not self.explicit:
+            self.newest = engine.timeline.newest
+
+    def add(self, table: str, batch: Batch) -> None:
+        if self.read_only:
+            raise make_error("25006", "cannot write in a read-only transaction")
+        if len(batch):
+            self.writes.setdefault(table, []).append(batch)
+
+    def pending(self, table: str) -> list[Batch]:
+        return self.writes.get(table, [])
+
+    def savepoint(self, name: str) -> None:
+        self.savepoints.append(_Savepoint(name, {t: len(b) for t, b in self.writes.items()}))
+
+    def _find(self, name: str) -> int:
+        for i in reversed(range(len(self.savepoints))):
+            if self.savepoints[i].name == name:
+                return i
+        raise make_error("3B001", f'savepoint "{name}" does not exist')
+
+    def release(self, name: str) -> None:
+        del self.savepoints[self._find(name) :]
+
+    def rollback_to(self, name: str) -> None:
+        """Forgets what was written since; the savepoint stays, and a failed transaction is usable again."""
+        position = self._find(name)
+        kept = self.savepoints[position].writes
+        self.writes = {t: b[: kept[t]] for t, b in self.writes.items() if kept.get(t)}
+        del self.savepoints[position + 1 :]
+        self.failed = False
+
+    def end(self, engine: Engine) -> None:
+        """Gives back holds and locks.  Twice is harmless."""
+        if self.holds is not None:
+            holds, self.holds = self.holds, None
+            with engine.control_unchecked():
+                holds.close()
+        engine.locks.release(self.owner)
