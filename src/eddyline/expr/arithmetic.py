@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -11,6 +12,9 @@ import pyarrow as pa
 
 from eddyline.expr.layout import fixed_array, validity, values_of
 from eddyline.expr.registry import Arguments, Evaluated, Function, RowErrors, failures, implements, merge_errors
+from eddyline.expr.rowwise import map_rows
+from eddyline.kernels.floatmath import EXP, LN, LOG10, float_function
+from eddyline.kernels.floatmath import float_power as raise_to
 from eddyline.repr.types import Kind, SqlType
 
 __all__ = ["INTEGER_LIMITS", "float_column", "int_column", "out_of_range"]
@@ -267,7 +271,17 @@ implements("float_floor")(_float_map(np.floor))
 implements("float_round")(_float_map(np.rint))
 implements("float_trunc")(_float_map(np.trunc))
 implements("float_sign")(_float_map(lambda x: np.where(x > 0, 1.0, np.where(x < 0, -1.0, 0.0))))
-implements("float_cbrt")(_float_map(np.cbrt))
+
+
+@implements("float_cbrt")
+def float_cbrt(args: Arguments, types: Sequence[SqlType], result: SqlType, rows: int) -> pa.Array:
+    return map_rows([args[0]], math.cbrt, pa.float64()).array
+
+
+def _elementwise(values: Floats, function: int) -> Floats:
+    out = np.empty(len(values), np.float64)
+    float_function(np.ascontiguousarray(values), function, out)
+    return out
 
 
 @implements("float_sqrt", fallible=True)
@@ -283,8 +297,7 @@ def float_sqrt(args: Arguments, types: Sequence[SqlType], result: SqlType, rows:
 @implements("float_exp", fallible=True)
 def float_exp(args: Arguments, types: Sequence[SqlType], result: SqlType, rows: int) -> Evaluated:
     values = float_column(args[0], types[0].kind)
-    with np.errstate(all="ignore"):
-        power = np.exp(values)
+    power = _elementwise(values, EXP)
     finite = np.isfinite(values)
     return _float_result(power, result, np.isinf(power) & finite, (power == 0) & finite)
 
@@ -297,25 +310,24 @@ def log_errors(values: Floats) -> RowErrors | None:
     )
 
 
-def _float_log(operation: Callable[[Floats], Floats]) -> Function:
+def _float_log(function: int) -> Function:
     def apply(args: Arguments, types: Sequence[SqlType], result: SqlType, rows: int) -> Evaluated:
         values = float_column(args[0], types[0].kind)
-        with np.errstate(all="ignore"):
-            return Evaluated(fixed_array(operation(values), result), log_errors(values))
+        return Evaluated(fixed_array(_elementwise(values, function), result), log_errors(values))
 
     return apply
 
 
-implements("float_ln", fallible=True)(_float_log(np.log))
-implements("float_log10", fallible=True)(_float_log(np.log10))
+implements("float_ln", fallible=True)(_float_log(LN))
+implements("float_log10", fallible=True)(_float_log(LOG10))
 
 
 @implements("float_power", fallible=True)
 def float_power(args: Arguments, types: Sequence[SqlType], result: SqlType, rows: int) -> Evaluated:
     a, b = _pair(args, types)
-    with np.errstate(all="ignore"):
-        power = np.power(a, b)
-        whole = np.floor(b) == b
+    power = np.empty(rows, np.float64)
+    raise_to(np.ascontiguousarray(a), np.ascontiguousarray(b), power)
+    whole = np.floor(b) == b
     zero = (a == 0) & (b < 0)
     complex_result = (a < 0) & ~whole & ~np.isnan(b)
     finite = np.isfinite(a) & np.isfinite(b) & ~zero

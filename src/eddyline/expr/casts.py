@@ -28,7 +28,7 @@ from eddyline.expr.cast_rules import (
     common_modifiers,
     is_preferred,
 )
-from eddyline.expr.datetime_casts import cast_datetime
+from eddyline.expr.datetime_casts import DATETIME_CASTS, cast_datetime
 from eddyline.expr.layout import fixed_array, numeric_words, validity
 from eddyline.expr.numeric_casts import (
     floats_to_numeric,
@@ -41,6 +41,7 @@ from eddyline.expr.numeric_casts import (
 from eddyline.expr.registry import Evaluated, failures, merge_errors
 from eddyline.expr.text_input import numeric_words_from_text, values_from_text
 from eddyline.expr.text_output import text_of
+from eddyline.expr.timezone import UTC, Zone
 from eddyline.repr.types import Kind, SqlType
 
 __all__ = [
@@ -97,26 +98,28 @@ def _only_relabels(source: SqlType, target: SqlType) -> bool:
     return target.precision is None or (source.precision is not None and source.precision <= target.precision)
 
 
-def cast_array(array: pa.Array, source: SqlType, target: SqlType, *, explicit: bool = True) -> Evaluated:
+def cast_array(
+    array: pa.Array, source: SqlType, target: SqlType, *, explicit: bool = True, zone: Zone = UTC
+) -> Evaluated:
     """``array`` of type ``source`` as ``target``.  NULL stays NULL, and a NULL's error is the caller's to drop.
 
+    ``zone`` is the session's, for casts from and to timestamptz.
     It is an error to ask for a pair that ``cast_context`` does not know (InternalError).
     """
     if source == target:
         return Evaluated(array)
     if target.kind in TEXTS:
-        return _to_text(array, source, target, explicit=explicit)
+        return _to_text(array, source, target, explicit=explicit, zone=zone)
     if source.kind in TEXTS:
-        return _from_text(array, target)
+        return _from_text(array, target, zone)
     if source.kind is target.kind and source.kind is not Kind.NUMERIC:
         return Evaluated(array)
     cast = _NUMBER_CASTS.get((_family(source.kind), _family(target.kind)))
     if cast is not None:
         return cast(array, source, target)
-    made = cast_datetime(array, source, target)
-    if made is None:
+    if (source.kind, target.kind) not in DATETIME_CASTS:
         raise InternalError(f"there is no cast from {source} to {target}")
-    return made
+    return cast_datetime(array, source.kind, target.kind, zone)
 
 
 def _family(kind: Kind) -> str:
@@ -128,11 +131,11 @@ def _family(kind: Kind) -> str:
 # --- text -------------------------------------------------------------------------------------------------------
 
 
-def _to_text(array: pa.Array, source: SqlType, target: SqlType, *, explicit: bool) -> Evaluated:
+def _to_text(array: pa.Array, source: SqlType, target: SqlType, *, explicit: bool, zone: Zone) -> Evaluated:
     if source.kind is Kind.BOOLEAN:
         text = pc.if_else(array, pa.scalar("true", _TEXT), pa.scalar("false", _TEXT))
     else:
-        text = text_of(array, source)
+        text = text_of(array, source, zone)
     if target.kind is Kind.BPCHAR:
         text = pc.utf8_rtrim(text, " ")
     if target.length is None:
@@ -151,9 +154,9 @@ def _to_text(array: pa.Array, source: SqlType, target: SqlType, *, explicit: boo
     return Evaluated(cut, failures(where, "22001", f"value too long for type {target}"))
 
 
-def _from_text(array: pa.Array, target: SqlType) -> Evaluated:
+def _from_text(array: pa.Array, target: SqlType, zone: Zone) -> Evaluated:
     if target.kind is not Kind.NUMERIC:
-        return values_from_text(array, target)
+        return values_from_text(array, target, zone)
     words, errors = numeric_words_from_text(array)
     made = words_to_numeric(words, target, validity(array))
     return Evaluated(made.array, merge_errors(errors, made.errors))

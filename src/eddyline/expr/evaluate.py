@@ -27,6 +27,7 @@ from eddyline.expr.ir import And, Call, Case, Cast, Coalesce, Column, Expr, Lite
 from eddyline.expr.literals import literal_scalar
 from eddyline.expr.properties import Fallibility
 from eddyline.expr.registry import Arguments, Evaluated, RowErrors, merge_errors
+from eddyline.expr.timezone import UTC, Zone, zone_of
 from eddyline.repr.types import SqlType, arrow_type
 
 __all__ = ["Evaluated", "Frame", "RowErrors", "evaluate", "evaluate_frame", "true_rows"]
@@ -260,9 +261,13 @@ def _cast(node: Cast, frame: Frame) -> Task:
     return _cast_value(node, value, frame.rows)
 
 
+def _zone(node: Cast) -> Zone:
+    return UTC if node.zone is None else zone_of(node.zone)
+
+
 def _cast_value(node: Cast, value: Value, rows: int) -> Value:
     source = node.input.type
-    data, errors = cast_array(value.data, source, node.type, explicit=node.explicit)
+    data, errors = cast_array(value.data, source, node.type, explicit=node.explicit, zone=_zone(node))
     data, errors = _strict(data, errors, [value.data], node.type, rows)
     return _checked(data, merge_errors(value.errors, _named(errors, node)), node.type, rows)
 

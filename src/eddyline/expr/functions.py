@@ -11,7 +11,14 @@ Implementation ids that no SQL name resolves to, for the binder and the planner 
 
 from __future__ import annotations
 
-from eddyline.expr import aggregates, arithmetic, comparison, operators
+from eddyline.expr import (
+    aggregates,
+    arithmetic,
+    comparison,
+    numeric_functions,
+    numeric_transcendental,
+    operators,
+)
 from eddyline.expr.operators import same_type
 from eddyline.expr.registry import (
     AggregateOverload,
@@ -36,4 +43,4 @@ __all__ = [
 ]
 
 #: loaded for what they register
-FUNCTION_MODULES = (aggregates, arithmetic, comparison, operators)
+FUNCTION_MODULES = (aggregates, arithmetic, comparison, numeric_functions, numeric_transcendental, operators)

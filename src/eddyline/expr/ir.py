@@ -76,11 +76,13 @@ class Call(msgspec.Struct, frozen=True, tag_field="op", tag="call"):
 
 class Cast(msgspec.Struct, frozen=True, tag_field="op", tag="cast"):
     """An explicit, assignment or implicit cast, typmod included.  ``explicit`` matters for varchar(n)/char(n),
-    which truncate when explicit and raise 22001 on assignment."""
+    which truncate when explicit and raise 22001 on assignment.  ``zone``: the session's TimeZone, for casts from and
+    to timestamptz; None is UTC."""
 
     input: Expr
     type: SqlType
     explicit: bool = True
+    zone: str | None = None
 
 
 class Case(msgspec.Struct, frozen=True, tag_field="op", tag="case"):
@@ -206,7 +208,7 @@ def with_children(expr: Expr, parts: tuple[Expr, ...]) -> Expr:
         case Column() | Literal() | Parameter() | Raise():
             return expr
         case Cast():
-            return Cast(parts[0], expr.type, expr.explicit)
+            return Cast(parts[0], expr.type, expr.explicit, expr.zone)
         case Case():
             return Case(tuple(zip(parts[:-1:2], parts[1:-1:2], strict=True)), parts[-1], expr.type)
         case Call():

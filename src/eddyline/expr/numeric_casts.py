@@ -91,13 +91,14 @@ def integers_to_numeric(values: npt.NDArray[Any], target: SqlType, valid: Bools 
 def floats_to_numeric(array: pa.Array, source: SqlType, target: SqlType) -> Evaluated:
     """By way of 15 significant digits (real: 6), as PostgreSQL does it."""
     digits = 6 if source.kind is Kind.REAL else 15
+    too_wide = NUMERIC_OVERFLOW if target.precision is not None else ("22003", "value overflows numeric format")
 
     def packed(value: float) -> bytes:
         if not math.isfinite(value):
             raise make_error("0A000", "numeric NaN and Infinity are not supported")
         coefficient, scale = decimal_parts(EXACT.create_decimal(f"{value:.{digits}g}"))
         if abs(coefficient) >= 10**MAX_DIGITS:
-            raise make_error("22003", "value overflows numeric format")
+            raise make_error(*too_wide)
         return pack_numeric(coefficient, scale)
 
     made = map_rows([array], packed, arrow_type(NUMERIC))

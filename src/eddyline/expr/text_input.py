@@ -25,6 +25,7 @@ from eddyline.expr.datetime_text import (
 from eddyline.expr.layout import Words, validity
 from eddyline.expr.registry import Evaluated, RowErrors, failures, merge_errors
 from eddyline.expr.rowwise import map_rows
+from eddyline.expr.timezone import UTC, Zone
 from eddyline.kernels.numeric import INVALID, OVERFLOW, PER_VALUE, numeric_parse
 from eddyline.repr.types import Kind, SqlType, arrow_type
 
@@ -55,11 +56,16 @@ def bad_syntax(type_name: str, text: str) -> DatabaseError:
     return make_error("22P02", f'invalid input syntax for type {type_name}: "{text}"')
 
 
-def values_from_text(array: pa.Array, sql_type: SqlType) -> Evaluated:
-    """Each text read as a value of ``sql_type``'s kind, which is neither numeric nor a text type; no typmod."""
+def values_from_text(array: pa.Array, sql_type: SqlType, zone: Zone = UTC) -> Evaluated:
+    """Each text read as a value of ``sql_type``'s kind, which is neither numeric nor a text type; no typmod.
+
+    ``zone``: that of a timestamptz whose text names none.
+    """
     kind = sql_type.kind
     if kind in INTEGER_LIMITS:
         return _integers(array, kind)
+    if kind is Kind.TIMESTAMPTZ:
+        return timestamptzs_from_text(array, zone)
     if kind in _COLUMNS:
         return _COLUMNS[kind](array)
     return map_rows([array], _VALUES[kind], arrow_type(sql_type))
@@ -141,7 +147,7 @@ def _escaped(text: str) -> bytes:
     def replace(match: re.Match[bytes]) -> bytes:
         code = match.group(1)
         if code is None:
-            raise bad_syntax("bytea", text)
+            raise make_error("22P02", "invalid input syntax for type bytea")
         return b"\\" if code == b"\\" else bytes([int(code, 8)])
 
     return _ESCAPE.sub(replace, text.encode())
@@ -151,7 +157,6 @@ _COLUMNS: Final[dict[Kind, Callable[[pa.Array], Evaluated]]] = {
     Kind.DATE: dates_from_text,
     Kind.TIME: times_from_text,
     Kind.TIMESTAMP: timestamps_from_text,
-    Kind.TIMESTAMPTZ: timestamptzs_from_text,
     Kind.INTERVAL: intervals_from_text,
 }
 _VALUES: Final[dict[Kind, Callable[[str], Any]]] = {

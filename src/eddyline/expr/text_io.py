@@ -19,6 +19,7 @@ from eddyline.expr.literals import (
 )
 from eddyline.expr.rowwise import SLICE_ROWS
 from eddyline.expr.text_output import text_of
+from eddyline.expr.timezone import UTC, Zone
 from eddyline.repr.types import TEXT, Kind, SqlType, arrow_type
 
 __all__ = [
@@ -40,26 +41,28 @@ _SAMPLE_CHARS = 200
 _BARE = (Kind.BOOLEAN, Kind.SMALLINT, Kind.INTEGER, Kind.BIGINT, Kind.NUMERIC, Kind.REAL, Kind.DOUBLE)
 
 
-def parse_literal(text: str, sql_type: SqlType) -> LiteralValue:
+def parse_literal(text: str, sql_type: SqlType, zone: Zone = UTC) -> LiteralValue:
     """``text`` read with the type's input syntax, modifiers applied as a cast of an untyped literal applies them.
+
+    ``zone`` is the session's, here and below.
 
     Raises the type's input error (22P02, 22003, 22007, 22008 …).
     """
-    array, errors = cast_array(pa.array([text], pa.large_string()), TEXT, sql_type)
+    array, errors = cast_array(pa.array([text], pa.large_string()), TEXT, sql_type, zone=zone)
     if errors is not None:
         raise make_error(errors.sqlstates[0], errors.messages[0])
     return scalar_literal(array[0], sql_type)
 
 
-def format_value(value: LiteralValue, sql_type: SqlType) -> str | None:
+def format_value(value: LiteralValue, sql_type: SqlType, zone: Zone = UTC) -> str | None:
     """A literal as PostgreSQL prints it; None for NULL."""
-    text: str | None = format_column(literal_array(value, sql_type, 1), sql_type)[0].as_py()
+    text: str | None = format_column(literal_array(value, sql_type, 1), sql_type, zone)[0].as_py()
     return text
 
 
-def format_column(array: pa.Array, sql_type: SqlType) -> pa.Array:
+def format_column(array: pa.Array, sql_type: SqlType, zone: Zone = UTC) -> pa.Array:
     """large_string: the output text of each value, char(n) padded to its length; NULL stays NULL."""
-    text = text_of(array, sql_type)
+    text = text_of(array, sql_type, zone)
     if sql_type.kind is Kind.BPCHAR and sql_type.length is not None:
         padded = [None if v is None else v.ljust(sql_type.length) for v in text.to_pylist()]
         return pa.array(padded, pa.large_string())

@@ -18,6 +18,7 @@ from eddyline.expr.datetime_text import (
 )
 from eddyline.expr.layout import numeric_words, validity
 from eddyline.expr.rowwise import map_rows
+from eddyline.expr.timezone import UTC, Zone
 from eddyline.kernels.numeric import numeric_format, numeric_text_sizes
 from eddyline.repr.types import Kind, SqlType
 
@@ -26,8 +27,8 @@ __all__ = ["format_float", "text_of"]
 _TEXT = pa.large_string()
 
 
-def text_of(array: pa.Array, sql_type: SqlType) -> pa.Array:
-    """Output text of each value (a boolean is ``t`` or ``f``, char(n) comes without its padding); NULL stays NULL."""
+def text_of(array: pa.Array, sql_type: SqlType, zone: Zone = UTC) -> pa.Array:
+    """Output text of each value in time zone ``zone`` (a boolean is ``t`` or ``f``, char(n) comes without its padding); NULL stays NULL."""
     match sql_type.kind:
         case Kind.BOOLEAN:
             return pc.if_else(array, pa.scalar("t", _TEXT), pa.scalar("f", _TEXT))
@@ -52,7 +53,7 @@ def text_of(array: pa.Array, sql_type: SqlType) -> pa.Array:
         case Kind.TIMESTAMP:
             return timestamps_to_text(array)
         case Kind.TIMESTAMPTZ:
-            return timestamptzs_to_text(array)
+            return timestamptzs_to_text(array, zone)
         case Kind.INTERVAL:
             return intervals_to_text(array)
     raise ValueError(f"{sql_type} has no output text")
