@@ -1,0 +1,303 @@
+"""FROM: tables, subqueries, functions, VALUES and joins to a bound node and the names that it brings into scope."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from eddyline.errors import make_error, unsupported
+from eddyline.expr.functions import Overload
+from eddyline.expr.ir import Call, Cast, Coalesce, Column, Expr
+from eddyline.plan.relation import Get, JoinKind
+from eddyline.repr.types import BIGINT, INTEGER, NUMERIC, TIMESTAMP, TIMESTAMPTZ, Kind, SqlType
+from eddyline.sql.algebra import UNIT, CteRef, FlatMap, Join, Leaf, Map, Node
+from eddyline.sql.ast import AstNode, enum_name, expect_fields, kind_of, name_list, unwrap, words
+from eddyline.sql.binding import Context, CteEntry
+from eddyline.sql.catalog_view import CatalogItem, ItemKind
+from eddyline.sql.comparison import conjuncts
+from eddyline.sql.conversion import unify
+from eddyline.sql.expressions import bind, bind_boolean
+from eddyline.sql.resolution import bind_operator, choose_overload
+from eddyline.sql.scope import Entry, Scope, ScopeColumn, add_entries
+
+__all__ = ["FromItem", "bind_from", "table_item"]
+
+K = Kind
+_SERIES: Final = (
+    *(
+        Overload("generate_series", (k,) * n, t, "generate_series")
+        for k, t in ((K.INTEGER, INTEGER), (K.BIGINT, BIGINT), (K.NUMERIC, NUMERIC))
+        for n in (2, 3)
+    ),
+    *(
+        Overload("generate_series", (k, k, K.INTERVAL), t, "generate_series")
+        for k, t in ((K.TIMESTAMP, TIMESTAMP), (K.TIMESTAMPTZ, TIMESTAMPTZ))
+    ),
+)
+_KINDS: Final = {
+    "JOIN_INNER": JoinKind.INNER,
+    "JOIN_LEFT": JoinKind.LEFT,
+    "JOIN_RIGHT": JoinKind.RIGHT,
+    "JOIN_FULL": JoinKind.FULL,
+}
+
+
+@dataclass(slots=True)
+class FromItem:
+    """A bound FROM item: ``entries`` answer qualified names, ``visible`` unqualified ones and ``*``."""
+
+    node: Node
+    entries: list[Entry]
+    visible: list[ScopeColumn]
+
+
+def bind_from(items: Sequence[AstNode], context: Context) -> tuple[Node, Scope]:
+    """The FROM list of ``context``'s block; without items one row of no columns."""
+    scope = Scope(outer=context.scope, owner=context.block)
+    node: Node = UNIT
+    for number, item in enumerate(items):
+        bound = _bind_item(item, context, scope)
+        add_entries(scope, bound.entries)
+        scope.visible.extend(bound.visible)
+        node = bound.node if number == 0 else Join(JoinKind.INNER, node, bound.node, ())
+    return node, scope
+
+
+def _bind_item(item: AstNode, context: Context, left: Scope) -> FromItem:
+    """``left`` holds what stands to the left: visible to LATERAL items, hidden from others."""
+    kind = kind_of(item)
+    inner = unwrap(item)
+    match kind:
+        case "range_var":
+            return _range_var(inner, context)
+        case "range_subselect":
+            return _range_subselect(inner, context, left)
+        case "range_function":
+            return _range_function(inner, context, left)
+        case "join_expr":
+            return _join(inner, context, left)
+    raise unsupported(words(kind), position=context.binding.locate(getattr(inner, "location", -1)))
+
+
+def _not_lateral(context: Context, left: Scope) -> Scope:
+    return Scope(outer=context.scope, owner=context.block, hidden=[*left.entries, *left.hidden])
+
+
+def _range_var(node: AstNode, context: Context) -> FromItem:
+    position = context.at(node)
+    expect_fields(node, ("schemaname", "relname", "inh", "relpersistence", "alias", "location"), position)
+    if not node.schemaname and node.relname in context.ctes:
+        return _cte_reference(node, context, context.ctes[node.relname])
+    item = table_item(node, context)
+    ids = tuple(
+        context.binding.new_owned(c.type, context.block, f"{node.alias.aliasname or item.name}.{c.name}")
+        for c in item.columns
+    )
+    columns = tuple(ScopeColumn(c.name, i, c.type) for c, i in zip(item.columns, ids, strict=True))
+    key = tuple(ids[k] for k in item.primary_key)
+    if node.HasField("alias"):
+        entry = Entry(node.alias.aliasname, _aliased(columns, node.alias, position), None, key)
+        _relabel(entry, context)
+    else:
+        entry = Entry(item.name, columns, item.schema, key)
+    return FromItem(Leaf(Get(item.id, item.types), ids), [entry], list(entry.columns))
+
+
+def table_item(node: AstNode, context: Context) -> CatalogItem:
+    """The table or view that a RangeVar names; 42P01 without one, 42809 for an index."""
+    position = context.at(node)
+    item = context.binding.catalog.resolve(node.schemaname or None, node.relname)
+    if item is None:
+        shown = f"{node.schemaname}.{node.relname}" if node.schemaname else node.relname
+        raise make_error("42P01", f'relation "{shown}" does not exist', position=position)
+    if item.kind is ItemKind.INDEX:
+        raise make_error("42809", f'"{item.name}" is an index', position=position)
+    return item
+
+
+def _cte_reference(node: AstNode, context: Context, entry: CteEntry | None) -> FromItem:
+    position = context.at(node)
+    if entry is None:
+        raise unsupported("a recursive query", position=position)
+    types = [context.binding.ids.types[i] for i in entry.cte.ids]
+    alias = node.alias.aliasname or node.relname
+    ids = tuple(
+        context.binding.new_owned(t, context.block, f"{alias}.{n}") for t, n in zip(types, entry.names, strict=True)
+    )
+    columns = tuple(ScopeColumn(n, i, t) for n, i, t in zip(entry.names, ids, types, strict=True))
+    if node.HasField("alias"):
+        columns = _aliased(columns, node.alias, position)
+    return FromItem(CteRef(entry.cte, ids), [Entry(alias, columns)], list(columns))
+
+
+def _aliased(columns: tuple[ScopeColumn, ...], alias: AstNode, position: int | None) -> tuple[ScopeColumn, ...]:
+    """``columns`` under the names of the alias's column list; 42P10 if it is too long."""
+    names = name_list(alias.colnames)
+    if len(names) > len(columns):
+        raise make_error(
+            "42P10",
+            f'table "{alias.aliasname}" has {len(columns)} columns available but {len(names)} columns specified',
+            position=position,
+        )
+    renamed = tuple(replace(c, name=n) for c, n in zip(columns, names, strict=False))
+    return (*renamed, *columns[len(names) :])
+
+
+def _relabel(entry: Entry, context: Context) -> None:
+    for column in entry.columns:
+        context.binding.ids.labels[column.id] = f"{entry.alias}.{column.name}"
+
+
+def _range_subselect(node: AstNode, context: Context, left: Scope) -> FromItem:
+    expect_fields(node, ("lateral", "subquery", "alias"))
+    scope = left if node.lateral else _not_lateral(context, left)
+    result = context.binding.subselect(node.subquery, context.within(scope))
+    types = [context.binding.ids.types[i] for i in result.ids]
+    columns = []
+    for name, number, sql_type in zip(result.names, result.ids, types, strict=True):
+        context.binding.own(number, context.block)
+        columns.append(ScopeColumn(name, number, sql_type))
+    return FromItem(result.node, *_entry_of(tuple(columns), node, context))
+
+
+def _entry_of(
+    columns: tuple[ScopeColumn, ...], node: AstNode, context: Context
+) -> tuple[list[Entry], list[ScopeColumn]]:
+    if not node.HasField("alias"):
+        return [Entry(None, columns)], list(columns)
+    entry = Entry(node.alias.aliasname, _aliased(columns, node.alias, None))
+    _relabel(entry, context)
+    return [entry], list(entry.columns)
+
+
+def _range_function(node: AstNode, context: Context, left: Scope) -> FromItem:
+    expect_fields(node, ("lateral", "functions", "alias"))
+    call = node.functions[0].list.items[0]
+    inside = context.within(left)
+    forbids, context.block.forbids = context.block.forbids, "functions in FROM"
+    try:
+        bound, number, name = _table_function(call, inside)
+    finally:
+        context.block.forbids = forbids
+    context.binding.own(number, context.block)
+    # A function of one column gives it the table alias for a name, unless columns are listed.
+    column = ScopeColumn(node.alias.aliasname or name, number, context.binding.ids.types[number])
+    if not node.HasField("alias"):
+        entry = Entry(name, (column,))
+        _relabel(entry, context)
+        return FromItem(bound, [entry], [column])
+    return FromItem(bound, *_entry_of((column,), node, context))
+
+
+def _table_function(call: AstNode, context: Context) -> tuple[Node, int, str]:
+    """The node, its column, and the function's name."""
+    ids = context.binding.ids
+    name = name_list(call.func_call.funcname)[-1] if kind_of(call) == "func_call" else kind_of(call)
+    if name != "generate_series":
+        value = bind(call, context)
+        number = ids.new(value.type)
+        return Map(UNIT, ((number, value),)), number, name
+    function = call.func_call
+    position = context.at(function)
+    expect_fields(function, ("funcname", "args", "funcformat", "location"), position)
+    args = [bind(a, context) for a in function.args]
+    result = choose_overload("generate_series", _SERIES, args, context.binding.parameters, position)
+    assert isinstance(result, Call)
+    cast = tuple(Cast(a, NUMERIC, False) if a.type.kind is K.NUMERIC and a.type != NUMERIC else a for a in result.args)
+    number = ids.new(result.type)
+    return FlatMap(UNIT, "generate_series", cast, (number,), (result.type,)), number, name
+
+
+def _join(node: AstNode, context: Context, left: Scope) -> FromItem:
+    expect_fields(node, ("jointype", "is_natural", "larg", "rarg", "using_clause", "quals", "alias"))
+    kind = _KINDS.get(enum_name(node, "jointype"))
+    if kind is None:
+        raise unsupported(enum_name(node, "jointype"))
+    first = _bind_item(node.larg, context, left)
+    second = _bind_item(node.rarg, context, _right_scope(first, kind, left))
+    scope = Scope(outer=context.scope, owner=context.block, hidden=[*left.entries, *left.hidden])
+    add_entries(scope, first.entries)
+    add_entries(scope, second.entries)
+    scope.visible = [*first.visible, *second.visible]
+    names = name_list(node.using_clause)
+    if node.is_natural:
+        theirs = {c.name for c in second.visible}
+        names = tuple(dict.fromkeys(c.name for c in first.visible if c.name in theirs))
+    if names:
+        result = _using(kind, first, second, names, scope, context)
+    else:
+        result = FromItem(Join(kind, first.node, second.node, ()), scope.entries, scope.visible)
+    if node.HasField("quals"):
+        forbids, context.block.forbids = context.block.forbids, "JOIN conditions"
+        try:
+            on = bind_boolean(node.quals, context.within(scope), "JOIN/ON")
+        finally:
+            context.block.forbids = forbids
+        result.node = Join(kind, first.node, second.node, conjuncts(on))
+    if node.HasField("alias"):
+        entry = Entry(node.alias.aliasname, _aliased(tuple(result.visible), node.alias, None))
+        return FromItem(result.node, [entry], list(entry.columns))
+    return result
+
+
+def _right_scope(first: FromItem, kind: JoinKind, left: Scope) -> Scope:
+    """What LATERAL items on a join's right side may see: its left side too, unless rows of the right survive alone."""
+    scope = Scope(list(left.entries), list(left.visible), left.outer, left.owner, list(left.hidden))
+    if kind in (JoinKind.INNER, JoinKind.LEFT):
+        scope.entries.extend(first.entries)
+        scope.visible.extend(first.visible)
+    else:
+        scope.hidden.extend(first.entries)
+    return scope
+
+
+def _using(
+    kind: JoinKind, first: FromItem, second: FromItem, names: Sequence[str], scope: Scope, context: Context
+) -> FromItem:
+    """JOIN … USING: equality on the named columns, each shown once, first."""
+    on: list[Expr] = []
+    merged: list[ScopeColumn] = []
+    computed: list[tuple[int, Expr]] = []
+    if len(set(names)) != len(names):
+        repeated = next(n for n in names if list(names).count(n) > 1)
+        raise make_error("42701", f'column name "{repeated}" appears more than once in USING clause')
+    for name in names:
+        a, b = _using_column(first, name, "left"), _using_column(second, name, "right")
+        ids = context.binding.ids
+        left, right = ids.column(a.id), ids.column(b.id)
+        on.append(bind_operator("=", (left, right), context.binding.parameters, None))
+        pair, common = unify([left, right], "JOIN/USING", context.binding.parameters)
+        value = _merged_value(kind, pair, common)
+        if isinstance(value, Column):
+            merged.append(ScopeColumn(name, value.index, value.type))
+            continue
+        number = context.binding.new_owned(common, context.block, name)
+        computed.append((number, value))
+        merged.append(ScopeColumn(name, number, common))
+    node: Node = Join(kind, first.node, second.node, tuple(on))
+    if computed:
+        node = Map(node, tuple(computed))
+    shown = set(names)
+    rest = [c for c in (*first.visible, *second.visible) if c.name not in shown]
+    return FromItem(node, scope.entries, [*merged, *rest])
+
+
+def _merged_value(kind: JoinKind, pair: Sequence[Expr], common: SqlType) -> Expr:
+    match kind:
+        case JoinKind.RIGHT:
+            return pair[1]
+        case JoinKind.FULL:
+            return Coalesce(tuple(pair), common)
+    return (
+        pair[0] if isinstance(pair[0], Column) or not isinstance(pair[1], Column) or kind is JoinKind.LEFT else pair[1]
+    )
+
+
+def _using_column(item: FromItem, name: str, side: str) -> ScopeColumn:
+    found = [c for c in item.visible if c.name == name]
+    if not found:
+        raise make_error("42703", f'column "{name}" specified in USING clause does not exist in {side} table')
+    if len(found) > 1:
+        raise make_error("42702", f'common column name "{name}" appears more than once in {side} table')
+    return found[0]

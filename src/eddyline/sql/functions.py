@@ -1,0 +1,350 @@
+"""Function calls: scalar functions, aggregates with FILTER, DISTINCT and ORDER BY, and GROUPING."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from eddyline.errors import make_error, unsupported
+from eddyline.expr.functions import aggregate_overloads, overloads
+from eddyline.expr.ir import AggregateCall, Call, Expr
+from eddyline.repr.types import INTEGER, TEXT, TIMESTAMPTZ, SqlType
+from eddyline.sql.algebra import FreeIds, aggregate_exprs
+from eddyline.sql.ast import AstNode, expect_fields, name_list
+from eddyline.sql.binding import Block, Context
+from eddyline.sql.conversion import coerce, is_unknown
+from eddyline.sql.ordering import sort_flags
+from eddyline.sql.resolution import bind_aggregate, bind_call
+from eddyline.sql.type_names import TYPE_KINDS
+
+__all__ = ["bind_function", "bind_grouping"]
+
+_NOW: Final = ("now", "transaction_timestamp", "statement_timestamp")
+#: set-returning functions: only in FROM
+SET_RETURNING: Final = frozenset(("generate_series",))
+#: PostgreSQL's built-in functions that are likely to be tried and that we do not have
+_KNOWN_UNSUPPORTED: Final = frozenset(
+    [
+        "array_agg",
+        "json_agg",
+        "jsonb_agg",
+        "json_object_agg",
+        "jsonb_object_agg",
+        "xmlagg",
+        "corr",
+        "covar_pop",
+        "covar_samp",
+        "regr_slope",
+        "regr_intercept",
+        "regr_count",
+        "regr_r2",
+        "regr_avgx",
+        "regr_avgy",
+        "regr_sxx",
+        "regr_sxy",
+        "regr_syy",
+        "mode",
+        "percentile_cont",
+        "percentile_disc",
+        "rank",
+        "dense_rank",
+        "percent_rank",
+        "cume_dist",
+        "row_number",
+        "ntile",
+        "lag",
+        "lead",
+        "first_value",
+        "last_value",
+        "nth_value",
+        "bit_and",
+        "bit_or",
+        "bit_xor",
+        "any_value",
+        "range_agg",
+        "unnest",
+        "regexp_split_to_table",
+        "string_to_table",
+        "json_array_elements",
+        "jsonb_array_elements",
+        "json_each",
+        "jsonb_each",
+        "array_length",
+        "array_append",
+        "array_to_string",
+        "string_to_array",
+        "regexp_matches",
+        "regexp_match",
+        "regexp_replace",
+        "regexp_split_to_array",
+        "regexp_substr",
+        "regexp_count",
+        "regexp_instr",
+        "regexp_like",
+        "to_char",
+        "to_date",
+        "to_timestamp",
+        "to_number",
+        "overlay",
+        "initcap",
+        "translate",
+        "ascii",
+        "chr",
+        "format",
+        "quote_ident",
+        "quote_literal",
+        "quote_nullable",
+        "encode",
+        "decode",
+        "convert_from",
+        "convert_to",
+        "md5",
+        "sha224",
+        "sha256",
+        "sha384",
+        "sha512",
+        "random",
+        "setseed",
+        "gen_random_uuid",
+        "clock_timestamp",
+        "timeofday",
+        "age",
+        "justify_days",
+        "justify_hours",
+        "justify_interval",
+        "make_date",
+        "make_time",
+        "make_timestamp",
+        "make_timestamptz",
+        "make_interval",
+        "date_part",
+        "isfinite",
+        "overlaps",
+        "sin",
+        "cos",
+        "tan",
+        "cot",
+        "asin",
+        "acos",
+        "atan",
+        "atan2",
+        "sinh",
+        "cosh",
+        "tanh",
+        "asinh",
+        "acosh",
+        "atanh",
+        "sind",
+        "cosd",
+        "tand",
+        "cotd",
+        "asind",
+        "acosd",
+        "atand",
+        "atan2d",
+        "degrees",
+        "radians",
+        "pi",
+        "factorial",
+        "gcd",
+        "lcm",
+        "width_bucket",
+        "scale",
+        "min_scale",
+        "trim_scale",
+        "to_hex",
+        "to_json",
+        "to_jsonb",
+        "row_to_json",
+        "json_build_object",
+        "jsonb_build_object",
+        "jsonb_set",
+        "nextval",
+        "currval",
+        "setval",
+        "lastval",
+        "pg_sleep",
+        "pg_typeof",
+        "current_setting",
+        "set_config",
+        "version",
+        "current_database",
+        "current_schema",
+        "current_schemas",
+        "pg_get_viewdef",
+        "obj_description",
+        "col_description",
+        "num_nulls",
+        "num_nonnulls",
+        "starts_with",
+        "similar_to_escape",
+        "normalize",
+        "is_normalized",
+        "unistr",
+        "parse_ident",
+        "bit_length",
+        "bit_count",
+        "get_bit",
+        "set_bit",
+        "get_byte",
+        "set_byte",
+        "erf",
+        "xmin",
+        "pg_backend_pid",
+        "txid_current",
+        "has_table_privilege",
+    ]
+)
+_ORDER_MATTERS: Final = frozenset(("string_agg",))
+
+
+class Bind(Protocol):
+    def __call__(self, node: AstNode, context: Context, /) -> Expr: ...
+
+
+class ExplicitCast(Protocol):
+    def __call__(self, value: Expr, target: SqlType, context: Context, position: int | None, /) -> Expr: ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """A FuncCall being bound."""
+
+    node: AstNode
+    name: str
+    context: Context
+    position: int | None
+
+
+def bind_function(
+    node: AstNode,
+    context: Context,
+    bind: Bind,
+    cast: ExplicitCast,
+    bind_boolean: Callable[[AstNode, Context, str], Expr],
+) -> Expr:
+    """The call that a FuncCall means; 42883 when no function of the name takes such arguments."""
+    position = context.at(node)
+    names = name_list(node.funcname)
+    if len(names) > 1 and names[0] != "pg_catalog":
+        raise make_error("42883", f"function {'.'.join(names)} does not exist", position=position)
+    expect_fields(
+        node,
+        ("funcname", "args", "agg_order", "agg_filter", "agg_star", "agg_distinct", "funcformat", "location"),
+        position,
+    )
+    call = _Call(node, names[-1], context, position)
+    if call.name in SET_RETURNING:
+        raise unsupported("a set-returning function outside FROM", position=position)
+    if aggregate_overloads(call.name):
+        return _aggregate(call, bind, bind_boolean)
+    _refuse_aggregate_syntax(call)
+    args = [bind(a, context) for a in node.args]
+    if call.name in _NOW and not args:
+        return Call("now", (), TIMESTAMPTZ)
+    if not overloads(call.name):
+        return _without_overloads(call, args, cast)
+    return bind_call(call.name, args, context.binding.parameters, position)
+
+
+def _without_overloads(call: _Call, args: Sequence[Expr], cast: ExplicitCast) -> Expr:
+    """``int4(x)``, ``text(x)`` are casts; what PostgreSQL has and we don't is 0A000."""
+    kind = TYPE_KINDS.get(call.name)
+    if kind is not None and len(args) == 1:
+        return cast(args[0], SqlType(kind), call.context, call.position)
+    if call.name in _KNOWN_UNSUPPORTED:
+        raise unsupported(f"function {call.name}", position=call.position)
+    return bind_call(call.name, args, call.context.binding.parameters, call.position)
+
+
+def _refuse_aggregate_syntax(call: _Call) -> None:
+    """42809 for DISTINCT, FILTER, ORDER BY or * on what is no aggregate."""
+    node = call.node
+    words = {"agg_star": "(*)", "agg_distinct": "DISTINCT", "agg_order": "ORDER BY", "agg_filter": "FILTER"}
+    for field, _ in node.ListFields():
+        if field.name in words:
+            if not overloads(call.name):
+                shown = f"{call.name}({'*' if field.name == 'agg_star' else ''})"
+                raise make_error("42883", f"function {shown} does not exist", position=call.position)
+            raise make_error(
+                "42809",
+                f"{words[field.name]} specified, but {call.name} is not an aggregate function",
+                position=call.position,
+            )
+
+
+def _aggregate(call: _Call, bind: Bind, bind_boolean: Callable[[AstNode, Context, str], Expr]) -> Expr:
+    """An aggregate, entered into the block it belongs to: that of its innermost column, or this one."""
+    node, context, block = call.node, call.context, call.context.block
+    if block.inside_aggregate:
+        raise make_error("42803", "aggregate function calls cannot be nested", position=call.position)
+    if not node.args and not node.agg_star:
+        raise make_error(
+            "42809",
+            f"{call.name}(*) must be used to call a parameterless aggregate function",
+            position=call.position,
+        )
+    forbids, block.inside_aggregate = block.forbids, True
+    try:
+        aggregate = _bind_parts(call, bind, bind_boolean)
+    finally:
+        block.forbids, block.inside_aggregate = forbids, False
+    owner = _owner(aggregate, context)
+    if owner.inside_aggregate:
+        raise make_error("42803", "aggregate function calls cannot be nested", position=call.position)
+    if owner.forbids is not None:
+        raise make_error("42803", f"aggregate functions are not allowed in {owner.forbids}", position=call.position)
+    for number, known in owner.aggregates.items():
+        if known == aggregate:
+            return context.binding.ids.column(number)
+    number = context.binding.new_owned(aggregate.type, owner, call.name)
+    owner.aggregates[number] = aggregate
+    return context.binding.ids.column(number)
+
+
+def _bind_parts(call: _Call, bind: Bind, bind_boolean: Callable[[AstNode, Context, str], Expr]) -> AggregateCall:
+    node, context = call.node, call.context
+    parameters = context.binding.parameters
+    args = [bind(a, context) for a in node.args]
+    chosen, cast, result = bind_aggregate(call.name, args, parameters, call.position)
+    condition = bind_boolean(node.agg_filter, context, "FILTER") if node.HasField("agg_filter") else None
+    order = []
+    for item in node.agg_order:
+        value = bind(item.sort_by.node, context)
+        for arg, typed in zip(args, cast, strict=True):
+            if arg == value:
+                value = typed
+        value = coerce(value, TEXT, parameters) if is_unknown(value) else value
+        if node.agg_distinct and value not in cast:
+            raise make_error(
+                "42P10",
+                "in an aggregate with DISTINCT, ORDER BY expressions must appear in argument list",
+                position=call.position,
+            )
+        order.append((value, *sort_flags(item.sort_by, context.binding.locate)))
+    keep_order = tuple(order) if chosen.func in _ORDER_MATTERS else ()
+    return AggregateCall(chosen.func, cast, result, bool(node.agg_distinct), condition, keep_order)
+
+
+def _owner(aggregate: AggregateCall, context: Context) -> Block:
+    binding = context.binding
+    free = FreeIds(binding.ids).of_exprs(aggregate_exprs(aggregate))
+    owners = [owner for number in free if (owner := binding.owners.get(number)) is not None]
+    return max(owners, key=lambda b: b.depth, default=context.block)
+
+
+def bind_grouping(args: list[Expr], context: Context, position: int | None) -> Expr:
+    """``GROUPING(args)``: an int column of the block, given its value by the grouping sets."""
+    block = context.block
+    if block.forbids is not None or block.inside_aggregate:
+        raise make_error(
+            "42803",
+            f"grouping operations are not allowed in {block.forbids or 'aggregate arguments'}",
+            position=position,
+        )
+    if len(args) > 31:
+        raise make_error("54023", "GROUPING must have fewer than 32 arguments", position=position)
+    number = context.binding.new_owned(INTEGER, block, "grouping")
+    block.groupings[number] = tuple(args)
+    return context.binding.ids.column(number)
