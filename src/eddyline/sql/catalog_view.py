@@ -82,6 +82,9 @@ class CatalogView(Protocol):
 
     def has_schema(self, schema: str) -> bool: ...
 
+    def schema_names(self) -> tuple[str, ...]:
+        """All schemas, ordered by name."""
+
     def resolve(self, schema: str | None, name: str) -> CatalogItem | None:
         """The item of that name: in ``schema``, or in the first schema of the search path that has one.
 

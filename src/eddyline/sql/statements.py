@@ -9,15 +9,13 @@ from __future__ import annotations
 import enum
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from eddyline.expr.ir import Expr, LiteralValue
 from eddyline.plan.relation import Relation
 from eddyline.repr.types import SqlType
 from eddyline.sql.catalog_view import CatalogItem, ColumnDef, ItemKind
-
-if TYPE_CHECKING:
-    from eddyline.sql.bind_query import BoundQuery
+from eddyline.sql.query import BoundQuery
 
 __all__ = [
     "AlterRename",

@@ -1,0 +1,221 @@
+"""INSERT: rows in table order with defaults, ON CONFLICT, RETURNING."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from eddyline.errors import make_error, unsupported
+from eddyline.expr.ir import Column, Expr
+from eddyline.plan.relation import Constant, Map, Project, Relation
+from eddyline.sql.ast import AstNode, enum_name, expect_fields, kind_of, unwrap
+from eddyline.sql.binding import Context
+from eddyline.sql.catalog_view import CatalogItem
+from eddyline.sql.decorrelate import positional
+from eddyline.sql.expressions import position_of
+from eddyline.sql.named_objects import writable_table
+from eddyline.sql.query import RowSource
+from eddyline.sql.scope import Entry, ScopeColumn
+from eddyline.sql.select import TargetColumn
+from eddyline.sql.statement_binding import StatementBinding, item_columns
+from eddyline.sql.statements import Insert, OnConflict, Returning, Statement
+from eddyline.sql.targets import bind_targets
+from eddyline.sql.written_table import column_position, default_of, returning_nodes, settle
+
+__all__ = ["bind_insert"]
+
+
+def bind_insert(binding: StatementBinding) -> Statement:
+    node = binding.parsed.node
+    expect_fields(
+        node,
+        ("relation", "cols", "select_stmt", "on_conflict_clause", "returning_clause", "with_clause", "override"),
+    )
+    if enum_name(node, "override") not in ("OVERRIDING_NOT_SET", ""):
+        raise unsupported("OVERRIDING")
+    table = writable_table(node.relation, binding.catalog, binding.locate, "insert into")
+    relation = _rows(node, table, binding)
+    conflict = _on_conflict(node.on_conflict_clause, node, table, binding)
+    return Insert(table, relation, conflict, _returning(node, table, binding))
+
+
+def _rows(node: AstNode, table: CatalogItem, binding: StatementBinding) -> Relation:
+    if not node.HasField("select_stmt"):
+        return _complete(Constant(((),), ()), (), table)
+    positions = _target_positions(node, table, binding)
+    select = node.select_stmt.select_stmt
+    explicit = bool(node.cols)
+    if select.values_lists:
+        width = len(select.values_lists[0].list.items)
+        if width > len(positions):
+            extra = select.values_lists[0].list.items[len(positions)]
+            raise _too_many(position_of(extra, binding.context()))
+        if explicit and width < len(positions):
+            raise _too_few(binding.locate(unwrap(node.cols[width]).location))
+        positions = positions[:width]
+    targets = [TargetColumn(c.name, c.type, c.default) for c in (table.columns[p] for p in positions)]
+    ctes = node.with_clause if node.HasField("with_clause") else None
+    query = binding.query(node.select_stmt, targets, ctes)
+    width = len(query.types)
+    if width > len(positions):
+        raise _too_many(_output_position(select, len(positions), binding))
+    if explicit and width < len(positions):
+        raise _too_few(binding.locate(unwrap(node.cols[width]).location))
+    return _complete(query.as_relation(), positions[:width], table)
+
+
+def _target_positions(node: AstNode, table: CatalogItem, binding: StatementBinding) -> tuple[int, ...]:
+    if not node.cols:
+        return tuple(range(len(table.columns)))
+    positions: list[int] = []
+    for target in map(unwrap, node.cols):
+        location = binding.locate(target.location)
+        position = column_position(table, target, location)
+        if position in positions:
+            raise make_error("42701", f'column "{target.name}" specified more than once', position=location)
+        positions.append(position)
+    return tuple(positions)
+
+
+def _complete(relation: Relation, positions: Sequence[int], table: CatalogItem) -> Relation:
+    """``relation``'s columns at ``positions`` of the table, the other columns from their defaults."""
+    given = {position: index for index, position in enumerate(positions)}
+    missing = [p for p in range(len(table.columns)) if p not in given]
+    if missing:
+        width = len(relation.types)
+        relation = Map(relation, tuple(default_of(table, p) for p in missing))
+        given.update({p: width + index for index, p in enumerate(missing)})
+    order = tuple(given[p] for p in range(len(table.columns)))
+    return relation if order == tuple(range(len(relation.types))) else Project(relation, order)
+
+
+def _too_many(position: int | None) -> Exception:
+    return make_error("42601", "INSERT has more expressions than target columns", position=position)
+
+
+def _too_few(position: int | None) -> Exception:
+    return make_error("42601", "INSERT has more target columns than expressions", position=position)
+
+
+def _output_position(select: AstNode, index: int, binding: StatementBinding) -> int | None:
+    """Where output ``index`` of a plain SELECT is written; None where stars or set operations hide it."""
+    if index >= len(select.target_list):
+        return None
+    return position_of(select.target_list[index].res_target.val, binding.context())
+
+
+# --- ON CONFLICT ---------------------------------------------------------------------------------------------------
+
+
+def _on_conflict(clause: AstNode, insert: AstNode, table: CatalogItem, binding: StatementBinding) -> OnConflict | None:
+    if not insert.HasField("on_conflict_clause"):
+        return None
+    update = enum_name(clause, "action") == "ONCONFLICT_UPDATE"
+    if not clause.HasField("infer"):
+        if update:
+            raise make_error(
+                "42601",
+                "ON CONFLICT DO UPDATE requires inference specification or constraint name",
+                position=binding.locate(clause.location),
+                hint="For example, ON CONFLICT (column_name).",
+            )
+        return OnConflict(table.primary_key)
+    _check_target(clause.infer, table, binding)
+    if not update:
+        return OnConflict(table.primary_key)
+    alias = insert.relation.alias.aliasname or table.name
+    sources = (
+        RowSource(alias, item_columns(table), schema=None if insert.relation.HasField("alias") else table.schema),
+        RowSource("excluded", item_columns(table), offset=len(table.columns)),
+    )
+    assignments = _conflict_assignments(clause, table, sources, binding)
+    where = None
+    if clause.HasField("where_clause"):
+        where = binding.condition(sources, clause.where_clause, "WHERE")
+    return OnConflict(table.primary_key, assignments, where)
+
+
+def _check_target(infer: AstNode, table: CatalogItem, binding: StatementBinding) -> None:
+    """The target must be the primary key: 42P10, or 42704 for a constraint of another name."""
+    if infer.conname:
+        if not table.primary_key or infer.conname != f"{table.name}_pkey":
+            raise make_error("42704", f'constraint "{infer.conname}" for table "{table.name}" does not exist')
+        return
+    if infer.HasField("where_clause"):
+        raise unsupported("a predicate in the ON CONFLICT target")
+    names = []
+    for element in map(unwrap, infer.index_elems):
+        if not element.name:
+            raise unsupported("an expression in the ON CONFLICT target")
+        expect_fields(element, ("name", "ordering", "nulls_ordering"))
+        if all(c.name != element.name for c in table.columns):
+            raise make_error(
+                "42703", f'column "{element.name}" does not exist', position=binding.locate(infer.location)
+            )
+        names.append(element.name)
+    key = {table.columns[p].name for p in table.primary_key}
+    if not key or set(names) != key:
+        raise make_error("42P10", "there is no unique or exclusion constraint matching the ON CONFLICT specification")
+
+
+def _conflict_assignments(
+    clause: AstNode, table: CatalogItem, sources: tuple[RowSource, RowSource], binding: StatementBinding
+) -> tuple[Expr, ...]:
+    """The new row over (existing, excluded)."""
+    values: list[Expr | None] = [None] * len(table.columns)
+    for target in map(unwrap, clause.target_list):
+        location = binding.locate(target.location)
+        position = column_position(table, target, location)
+        if values[position] is not None:
+            raise make_error("42601", f'multiple assignments to same column "{target.name}"', position=location)
+        column = table.columns[position]
+        node = _conflict_value(target.val, binding)
+        if kind_of(node) == "set_to_default":
+            values[position] = default_of(table, position)
+        else:
+            values[position] = binding.over(sources, node, "UPDATE", TargetColumn(column.name, column.type))
+    return tuple(
+        value if value is not None else Column(index, table.columns[index].type) for index, value in enumerate(values)
+    )
+
+
+def _conflict_value(node: AstNode, binding: StatementBinding) -> AstNode:
+    """The item of a row that ``(a, b) = (…)`` gives to one column."""
+    if kind_of(node) != "multi_assign_ref":
+        return node
+    ref = node.multi_assign_ref
+    if kind_of(ref.source) != "row_expr":
+        raise unsupported("a subquery in ON CONFLICT DO UPDATE")
+    items = ref.source.row_expr.args
+    if len(items) != ref.ncolumns:
+        raise make_error(
+            "42601",
+            "number of columns does not match number of values",
+            position=binding.locate(ref.source.row_expr.location),
+        )
+    return items[ref.colno - 1]
+
+
+# --- RETURNING -----------------------------------------------------------------------------------------------------
+
+
+def _returning(node: AstNode, table: CatalogItem, binding: StatementBinding) -> Returning | None:
+    """RETURNING over the stored row."""
+    nodes = returning_nodes(node)
+    if not nodes:
+        return None
+    context = _row_context(node.relation, table, binding)
+    targets = bind_targets(nodes, context)
+    layout = {column.id: position for position, column in enumerate(context.scope.visible)}
+    ids = context.binding.ids
+    exprs = tuple(positional(settle(t.expr, context), layout, ids, "RETURNING") for t in targets)
+    return Returning(tuple(t.name for t in targets), exprs)
+
+
+def _row_context(range_var: AstNode, table: CatalogItem, binding: StatementBinding) -> Context:
+    context = binding.context("RETURNING")
+    ids = context.binding.ids
+    columns = tuple(ScopeColumn(c.name, ids.new(c.type, c.name), c.type) for c in table.columns)
+    alias = range_var.alias.aliasname
+    context.scope.entries.append(Entry(alias or table.name, columns, None if alias else table.schema))
+    context.scope.visible.extend(columns)
+    return context

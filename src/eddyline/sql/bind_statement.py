@@ -1,0 +1,157 @@
+"""Parsed statement → bound ``Statement``: the dispatch over statement kinds.
+
+What PostgreSQL has and we don't is refused by its name (0A000).  Every error that a binder raises is typed; running
+out of Python's stack is 54001.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from eddyline.errors import make_error, unsupported
+from eddyline.repr.types import SqlType
+from eddyline.sql.ast import enum_name
+from eddyline.sql.bind_delete import bind_delete
+from eddyline.sql.bind_insert import bind_insert
+from eddyline.sql.bind_update import bind_update
+from eddyline.sql.catalog_view import CatalogView
+from eddyline.sql.copy import bind_copy
+from eddyline.sql.create_index import bind_create_index, bind_default_index
+from eddyline.sql.create_table import bind_create_table, bind_create_table_as
+from eddyline.sql.create_view import bind_create_materialized_view, bind_create_view
+from eddyline.sql.drop import bind_create_schema, bind_drop, bind_rename, bind_truncate
+from eddyline.sql.explain import bind_explain, bind_explain_extension, bind_explain_object
+from eddyline.sql.extensions import ShowObjectsSyntax
+from eddyline.sql.parse import ParsedStatement
+from eddyline.sql.reading import bind_as_of, bind_select, bind_subscribe
+from eddyline.sql.session_statements import (
+    bind_deallocate,
+    bind_discard,
+    bind_execute,
+    bind_prepare,
+    bind_set,
+    bind_show,
+    bind_transaction,
+)
+from eddyline.sql.show_objects import BARE_LISTINGS, bind_show_objects
+from eddyline.sql.statement_binding import StatementBinding
+from eddyline.sql.statements import Statement
+
+__all__ = ["bind_statement"]
+
+Binder = Callable[[StatementBinding], Statement]
+
+
+def bind_statement(
+    parsed: ParsedStatement, catalog: CatalogView, param_types: dict[int, SqlType] | None = None
+) -> Statement:
+    """The statement with every name resolved against ``catalog`` and every expression typed.
+
+    ``param_types``: types of ``$n`` known beforehand; those found by inference are added.  42P18 for a parameter
+    whose type nothing decides.
+    """
+    binding = StatementBinding(parsed, catalog, param_types if param_types is not None else {})
+    try:
+        statement = _dispatch(binding)
+    except RecursionError as error:
+        raise make_error(
+            "54001", "stack depth limit exceeded", hint="Nest the statement's expressions less deeply."
+        ) from error
+    binding.parameters.check_all_decided()
+    return statement
+
+
+def _dispatch(binding: StatementBinding) -> Statement:
+    binder = _BINDERS.get(binding.parsed.kind)
+    if binder is None:
+        raise unsupported(statement_name(binding.parsed.kind))
+    return binder(binding)
+
+
+def _create_table_as(binding: StatementBinding) -> Statement:
+    if enum_name(binding.parsed.node, "objtype") == "OBJECT_MATVIEW":
+        return bind_create_materialized_view(binding)
+    return bind_create_table_as(binding)
+
+
+def _show(binding: StatementBinding) -> Statement:
+    name = str(binding.parsed.node.name).lower()
+    if name in BARE_LISTINGS:
+        return bind_show_objects(ShowObjectsSyntax(name), binding.catalog, binding.locate)
+    return bind_show(binding)
+
+
+def _show_objects(binding: StatementBinding) -> Statement:
+    return bind_show_objects(binding.parsed.node, binding.catalog, binding.locate)
+
+
+def _explain(binding: StatementBinding) -> Statement:
+    return bind_explain(binding, _dispatch)
+
+
+def _explain_extension(binding: StatementBinding) -> Statement:
+    return bind_explain_extension(binding, _dispatch)
+
+
+_BINDERS: Final[dict[str, Binder]] = {
+    "AsOfSyntax": bind_as_of,
+    "DefaultIndexSyntax": bind_default_index,
+    "ExplainObjectSyntax": bind_explain_object,
+    "ExplainSyntax": _explain_extension,
+    "ShowObjectsSyntax": _show_objects,
+    "SubscribeSyntax": bind_subscribe,
+    "copy_stmt": bind_copy,
+    "create_schema_stmt": bind_create_schema,
+    "create_stmt": bind_create_table,
+    "create_table_as_stmt": _create_table_as,
+    "deallocate_stmt": bind_deallocate,
+    "delete_stmt": bind_delete,
+    "discard_stmt": bind_discard,
+    "drop_stmt": bind_drop,
+    "execute_stmt": bind_execute,
+    "explain_stmt": _explain,
+    "index_stmt": bind_create_index,
+    "insert_stmt": bind_insert,
+    "prepare_stmt": bind_prepare,
+    "rename_stmt": bind_rename,
+    "select_stmt": bind_select,
+    "transaction_stmt": bind_transaction,
+    "truncate_stmt": bind_truncate,
+    "update_stmt": bind_update,
+    "variable_set_stmt": bind_set,
+    "variable_show_stmt": _show,
+    "view_stmt": bind_create_view,
+}
+
+_NAMES: Final = {
+    "alter_table_stmt": "ALTER TABLE",
+    "alter_object_schema_stmt": "ALTER … SET SCHEMA",
+    "call_stmt": "CALL",
+    "close_portal_stmt": "CLOSE",
+    "comment_stmt": "COMMENT",
+    "constraints_set_stmt": "SET CONSTRAINTS",
+    "create_enum_stmt": "CREATE TYPE … AS ENUM",
+    "composite_type_stmt": "CREATE TYPE",
+    "create_seq_stmt": "CREATE SEQUENCE",
+    "create_trig_stmt": "CREATE TRIGGER",
+    "create_plang_stmt": "CREATE LANGUAGE",
+    "createdb_stmt": "CREATE DATABASE",
+    "define_stmt": "CREATE of such an object",
+    "dropdb_stmt": "DROP DATABASE",
+    "declare_cursor_stmt": "DECLARE CURSOR",
+    "do_stmt": "DO",
+    "fetch_stmt": "FETCH",
+    "grant_stmt": "GRANT",
+    "grant_role_stmt": "GRANT",
+    "lock_stmt": "LOCK TABLE",
+    "merge_stmt": "MERGE",
+    "refresh_mat_view_stmt": "REFRESH MATERIALIZED VIEW",
+    "rule_stmt": "CREATE RULE",
+    "vacuum_stmt": "VACUUM",
+}
+
+
+def statement_name(kind: str) -> str:
+    """The SQL words for an AST node kind."""
+    return _NAMES.get(kind) or kind.removesuffix("_stmt").replace("_", " ").upper()

@@ -1,0 +1,216 @@
+"""CREATE TABLE and CREATE TABLE AS: columns, the primary key, defaults; everything else is refused by name."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Final
+
+from eddyline.errors import make_error, unsupported
+from eddyline.repr.types import NUMERIC, Kind, SqlType
+from eddyline.sql.ast import AstNode, enum_name, expect_fields, kind_of, name_list, unwrap
+from eddyline.sql.catalog_view import ColumnDef
+from eddyline.sql.named_objects import new_name
+from eddyline.sql.statement_binding import StatementBinding, deparse_expression
+from eddyline.sql.statements import CreateTable, CreateTableAs, Statement
+from eddyline.sql.type_names import type_of_name
+
+__all__ = ["MAX_COLUMNS", "bind_create_table", "bind_create_table_as", "named_columns"]
+
+MAX_COLUMNS: Final = 1600
+_SYSTEM_COLUMNS: Final = frozenset(["tableoid", "xmin", "cmin", "xmax", "cmax", "ctid"])
+_SERIAL: Final = frozenset(["serial", "serial4", "bigserial", "serial8", "smallserial", "serial2"])
+_REFUSED: Final = {
+    "CONSTR_CHECK": "CHECK",
+    "CONSTR_UNIQUE": "UNIQUE",
+    "CONSTR_FOREIGN": "FOREIGN KEY",
+    "CONSTR_EXCLUSION": "EXCLUDE",
+    "CONSTR_IDENTITY": "GENERATED … AS IDENTITY",
+    "CONSTR_GENERATED": "GENERATED … STORED",
+    "CONSTR_ATTR_DEFERRABLE": "DEFERRABLE",
+    "CONSTR_ATTR_DEFERRED": "INITIALLY DEFERRED",
+}
+_TABLE_CLAUSES: Final = {
+    "inh_relations": "INHERITS",
+    "partbound": "PARTITION OF",
+    "partspec": "PARTITION BY",
+    "of_typename": "CREATE TABLE OF",
+    "options": "storage parameters",
+    "tablespacename": "TABLESPACE",
+    "access_method": "USING access method",
+}
+
+
+@dataclass(slots=True)
+class _Column:
+    """A column while its constraints are read."""
+
+    name: str
+    type: SqlType
+    null: bool | None = None  # True: NULL was written, False: NOT NULL
+    default: AstNode | None = None
+    position: int | None = None
+
+
+@dataclass(slots=True)
+class _Table:
+    name: str
+    columns: list[_Column]
+    key: tuple[str, ...] | None = None
+    key_position: int | None = None
+
+    def set_key(self, key: tuple[str, ...], position: int | None) -> None:
+        if self.key is not None:
+            raise make_error(
+                "42P16", f'multiple primary keys for table "{self.name}" are not allowed', position=position
+            )
+        self.key, self.key_position = key, position
+
+
+def bind_create_table(binding: StatementBinding) -> Statement:
+    """Zero columns are legal; more than 1,600 are 54011."""
+    node = binding.parsed.node
+    binding.refuse_parameters()
+    for field, name in _TABLE_CLAUSES.items():
+        if any(f.name == field for f, _ in node.ListFields()):
+            raise unsupported(name)
+    expect_fields(node, ("relation", "table_elts", "oncommit", "if_not_exists"))
+    schema, name = new_name(node.relation, binding.catalog, binding.locate)
+    table = _Table(name, [])
+    for element in node.table_elts:
+        match kind_of(element):
+            case "column_def":
+                _column(element.column_def, table, binding)
+            case "constraint":
+                _table_constraint(element.constraint, table, binding)
+            case other:
+                raise unsupported("LIKE in CREATE TABLE" if other == "table_like_clause" else other)
+    if len(table.columns) > MAX_COLUMNS:
+        raise make_error("54011", f"tables can have at most {MAX_COLUMNS} columns")
+    key = _key_positions(table)
+    columns = tuple(_defined(c, index in key, binding) for index, c in enumerate(table.columns))
+    return CreateTable(schema, name, columns, key, node.if_not_exists)
+
+
+def _column(node: AstNode, table: _Table, binding: StatementBinding) -> None:
+    position = binding.locate(node.location)
+    expect_fields(node, ("colname", "type_name", "is_local", "constraints", "location", "coll_clause"), position)
+    name = str(node.colname)
+    if any(c.name == name for c in table.columns):
+        raise make_error("42701", f'column "{name}" specified more than once')
+    if name in _SYSTEM_COLUMNS:
+        raise make_error("42701", f'column name "{name}" conflicts with a system column name')
+    if node.HasField("coll_clause") and name_list(node.coll_clause.collname)[-1] not in ("C", "POSIX", "default"):
+        raise unsupported("a collation other than C", position=binding.locate(node.coll_clause.location))
+    type_names = name_list(node.type_name.names)
+    if len(type_names) == 1 and type_names[0] in _SERIAL:
+        raise unsupported(f"type {type_names[0]}", position=binding.locate(node.type_name.location))
+    column = _Column(name, type_of_name(node.type_name, binding.locate), position=position)
+    table.columns.append(column)
+    for constraint in map(unwrap, node.constraints):
+        _column_constraint(constraint, column, table, binding)
+
+
+def _column_constraint(node: AstNode, column: _Column, table: _Table, binding: StatementBinding) -> None:
+    position = binding.locate(node.location)
+    match kind := enum_name(node, "contype"):
+        case "CONSTR_NULL" | "CONSTR_NOTNULL":
+            null = kind == "CONSTR_NULL"
+            if column.null is not None and column.null is not null:
+                raise _conflicting_null(column, table, position)
+            column.null = null
+        case "CONSTR_PRIMARY":
+            _plain_key(node, position)
+            table.set_key((column.name,), position)
+        case "CONSTR_DEFAULT":
+            if column.default is not None:
+                raise make_error(
+                    "42601",
+                    f'multiple default values specified for column "{column.name}" of table "{table.name}"',
+                    position=position,
+                )
+            column.default = node.raw_expr
+        case _:
+            raise unsupported(f"{_REFUSED.get(kind, 'this kind of')} constraints", position=position)
+
+
+def _table_constraint(node: AstNode, table: _Table, binding: StatementBinding) -> None:
+    position = binding.locate(node.location)
+    kind = enum_name(node, "contype")
+    if kind != "CONSTR_PRIMARY":
+        raise unsupported(f"{_REFUSED.get(kind, 'this kind of')} constraints", position=position)
+    _plain_key(node, position)
+    table.set_key(name_list(node.keys), position)
+
+
+def _plain_key(node: AstNode, position: int | None) -> None:
+    if node.deferrable or node.initdeferred:
+        raise unsupported("DEFERRABLE constraints", position=position)
+    expect_fields(node, ("contype", "conname", "keys", "location", "is_enforced", "initially_valid"), position)
+
+
+def _conflicting_null(column: _Column, table: _Table, position: int | None) -> Exception:
+    return make_error(
+        "42601",
+        f'conflicting NULL/NOT NULL declarations for column "{column.name}" of table "{table.name}"',
+        position=position,
+    )
+
+
+def _key_positions(table: _Table) -> tuple[int, ...]:
+    by_name = {column.name: index for index, column in enumerate(table.columns)}
+    positions: list[int] = []
+    for name in table.key or ():
+        if name not in by_name:
+            raise make_error("42703", f'column "{name}" named in key does not exist', position=table.key_position)
+        if by_name[name] in positions:
+            raise make_error(
+                "42701", f'column "{name}" appears twice in primary key constraint', position=table.key_position
+            )
+        positions.append(by_name[name])
+    return tuple(positions)
+
+
+def _defined(column: _Column, in_key: bool, binding: StatementBinding) -> ColumnDef:
+    not_null = in_key or column.null is False
+    if column.default is None:
+        return ColumnDef(column.name, column.type, not_null)
+    default = binding.default(column.default, column.type, column.name)
+    return ColumnDef(column.name, column.type, not_null, default, deparse_expression(column.default))
+
+
+def bind_create_table_as(binding: StatementBinding) -> Statement:
+    node = binding.parsed.node
+    if node.is_select_into:
+        raise unsupported("SELECT INTO")
+    into = node.into
+    expect_fields(into, ("rel", "col_names", "on_commit", "skip_data"))
+    schema, name = new_name(into.rel, binding.catalog, binding.locate)
+    binding.refuse_parameters()
+    query = binding.query(node.query)
+    given = name_list(into.col_names)
+    if len(given) > len(query.names):
+        raise make_error("42601", "too many column names were specified")
+    columns = named_columns(query.names, tuple(map(_stored_type, query.types)), given)
+    if len(columns) > MAX_COLUMNS:
+        raise make_error("54011", f"tables can have at most {MAX_COLUMNS} columns")
+    relation = binding.cast_columns(query.as_relation(), tuple(c.type for c in columns))
+    return CreateTableAs(schema, name, columns, relation, node.if_not_exists, with_data=not into.skip_data)
+
+
+def _stored_type(sql_type: SqlType) -> SqlType:
+    """A column's type must allow what is inserted later: a numeric without precision keeps a scale per value."""
+    return NUMERIC if sql_type.kind is Kind.NUMERIC and sql_type.precision is None else sql_type
+
+
+def named_columns(
+    names: tuple[str, ...], types: tuple[SqlType, ...], given: tuple[str, ...] = ()
+) -> tuple[ColumnDef, ...]:
+    """Columns of a query's result, the first ones renamed to ``given``; 42701 for two of one name."""
+    columns = [ColumnDef(n, t) for n, t in zip(names, types, strict=True)]
+    columns[: len(given)] = [replace(c, name=n) for c, n in zip(columns, given, strict=False)]
+    seen: set[str] = set()
+    for column in columns:
+        if column.name in seen:
+            raise make_error("42701", f'column "{column.name}" specified more than once')
+        seen.add(column.name)
+    return tuple(columns)
