@@ -1,0 +1,365 @@
+"""INSERT, UPDATE, DELETE, TRUNCATE and the bulk calls: what they retract and add.
+
+A write that reads first holds the write locks of what it reads and writes until the transaction ends, and reads the
+present (in an explicit transaction: T*, provided nothing it locks has changed since, else 40001).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from eddyline.adapter.outcome import Outcome, ResultSet
+from eddyline.adapter.overlay import overlaid
+from eddyline.adapter.read import ReadContext, read_rows
+from eddyline.adapter.read_plan import base_tables, plan_read
+from eddyline.adapter.catalog_changes import gets
+from eddyline.errors import make_error
+from eddyline.expr.evaluate import evaluate, true_rows
+from eddyline.expr.ir import Call, Expr, Literal, rewrite
+from eddyline.expr.registry import RowErrors
+from eddyline.expr.text_io import literal_array, sample_rows
+from eddyline.plan.parameters import bind_parameters
+from eddyline.plan.relation import Relation
+from eddyline.repr.batch import Batch, concat_arrays
+from eddyline.repr.time import Time
+from eddyline.repr.types import TIMESTAMPTZ, SqlType
+from eddyline.sql.catalog_view import CatalogItem
+from eddyline.sql.statements import Delete, Insert, OnConflict, Returning, Truncate, Update
+from eddyline.trace.consolidation import consolidate
+from eddyline.trace.duplicates import first_equal
+
+__all__ = [
+    "delete",
+    "delete_rows",
+    "evaluate_columns",
+    "insert",
+    "insert_rows",
+    "truncate",
+    "update",
+    "upsert_rows",
+    "wait_capacity",
+]
+
+_AT = Time(0)  # pending rows have no time yet
+
+
+# -- statements -------------------------------------------------------------------------------------------------------
+
+
+def insert(context: ReadContext, statement: Insert, parameters: Sequence[Literal]) -> Outcome:
+    table = statement.table
+    reads = base_tables(gets(statement.relation), context.catalog)
+    if reads or statement.on_conflict is not None:
+        _lock(context, {table.id, *reads})
+    wait_capacity(context, None)
+    rows = _expanded(_rows(context, statement.relation, parameters))
+    if statement.on_conflict is not None and table.primary_key:
+        stored = _insert_on_conflict(context, table, rows, statement.on_conflict, parameters)
+    else:
+        stored = insert_rows(context, table, rows)
+    result = _returning(statement.returning, stored, parameters, context)
+    return Outcome(f"INSERT 0 {len(stored)}", result=result, affected=len(stored))
+
+
+def update(context: ReadContext, statement: Update, parameters: Sequence[Literal]) -> Outcome:
+    table = statement.table
+    _lock(context, {table.id, *base_tables(gets(statement.relation), context.catalog)})
+    wait_capacity(context, None)
+    found = _rows(context, statement.relation, parameters)
+    width = len(table.columns)
+    old = Batch(table.types, found.columns[:width], found.times, -found.diffs)
+    new = Batch(table.types, found.columns[width : 2 * width], found.times, found.diffs)
+    _check_not_null(table, new)
+    _check_keys(context, table, new, gone=old)
+    _add(context, table, old, new)
+    affected = int(found.diffs.sum())
+    result = _returning(statement.returning, _expanded(found), parameters, context)
+    return Outcome(f"UPDATE {affected}", result=result, affected=affected)
+
+
+def delete(context: ReadContext, statement: Delete, parameters: Sequence[Literal]) -> Outcome:
+    table = statement.table
+    _lock(context, {table.id, *base_tables(gets(statement.relation), context.catalog)})
+    found = _rows(context, statement.relation, parameters)
+    width = len(table.columns)
+    _add(context, table, Batch(table.types, found.columns[:width], found.times, -found.diffs))
+    affected = int(found.diffs.sum())
+    result = _returning(statement.returning, _expanded(found), parameters, context)
+    return Outcome(f"DELETE {affected}", result=result, affected=affected)
+
+
+def truncate(context: ReadContext, statement: Truncate) -> Outcome:
+    _lock(context, {t.id for t in statement.tables})
+    transaction = context.transaction
+    assert transaction.newest is not None
+    for table in statement.tables:
+        at = max(context.engine.store.since(table.id), transaction.newest)
+        batches = [*context.engine.store.snapshot(table.id, Time(at)), *transaction.pending(table.id)]
+        live = consolidate(_untimed(Batch.concat(table.types, batches)), context.engine.hasher)
+        _add(context, table, live.negated())
+    return Outcome("TRUNCATE TABLE")
+
+
+# -- rows -------------------------------------------------------------------------------------------------------------
+
+
+def insert_rows(context: ReadContext, table: CatalogItem, rows: Batch) -> Batch:
+    """Adds ``rows`` (diffs 1) to the transaction's writes; raises 23502, and 23505 as far as it can be seen now."""
+    _check_not_null(table, rows)
+    if context.transaction.explicit:
+        _check_keys(context, table, rows, gone=None)
+    _add(context, table, rows)
+    return rows
+
+
+def upsert_rows(context: ReadContext, table: CatalogItem, rows: Batch) -> Batch:
+    """Adds ``rows``; those whose key exists replace its row.  Raises 42P10 without a primary key, 21000 on two rows
+    with one key."""
+    if not table.primary_key:
+        raise make_error("42P10", f'table "{table.name}" has no primary key to upsert by')
+    _lock(context, {table.id})
+    _check_not_null(table, rows)
+    _check_distinct_keys(context, table, rows)
+    replaced = _live_by_key(context, table, _key_columns(table, rows))
+    _add(context, table, replaced.negated(), rows)
+    return rows
+
+
+def delete_rows(context: ReadContext, table: CatalogItem, columns: Sequence[pa.Array], rows: int) -> int:
+    """Removes rows: ``columns`` are the primary key's or, without one, all of the table's.  22023 for a missing row."""
+    _lock(context, {table.id})
+    if not table.primary_key:
+        _add(context, table, Batch.at(table.types, tuple(columns), rows, _AT, -1))
+        return rows
+    live = _live_by_key(context, table, tuple(columns))
+    if len(live) < rows:
+        keys = [table.types[c] for c in table.primary_key]
+        found = _matches(context, _key_columns(table, live), tuple(columns), keys)
+        missing = int(np.flatnonzero(found < 0)[0]) if (found < 0).any() else 0
+        sample = sample_rows([c.slice(missing, 1) for c in columns], keys)[0]
+        raise make_error(
+            "22023", f'cannot delete from table "{table.name}": there is no such row', detail=f"Key {sample}."
+        )
+    _add(context, table, live.negated())
+    return rows
+
+
+def _insert_on_conflict(
+    context: ReadContext, table: CatalogItem, rows: Batch, conflict: OnConflict, parameters: Sequence[Literal]
+) -> Batch:
+    _check_not_null(table, rows)
+    keys = _key_columns(table, rows)
+    key_types = [table.types[c] for c in table.primary_key]
+    first = first_equal(keys, key_types, len(rows), context.engine.hasher)
+    once = first == np.arange(len(rows))
+    existing = _live_by_key(context, table, tuple(c.take(pa.array(np.flatnonzero(once))) for c in keys))
+    match = _matches(context, _key_columns(table, existing), keys, key_types)
+    fresh = rows.take(np.flatnonzero(once & (match < 0)))
+    if conflict.assignments is None:
+        _add(context, table, fresh)
+        return fresh
+    if not once.all():
+        raise make_error(
+            "21000",
+            "ON CONFLICT DO UPDATE command cannot affect row a second time",
+            hint="Ensure that no rows proposed for insertion within the same command have duplicate constrained values.",
+        )
+    hit = np.flatnonzero(match >= 0)
+    old = existing.take(match[hit])
+    both = (*old.columns, *rows.take(hit).columns)
+    if conflict.where is not None:
+        condition = evaluate(_without_clock(conflict.where, parameters, context), both, len(hit))
+        _raise_evaluation(condition.errors)
+        kept = np.flatnonzero(true_rows(condition, len(hit)))
+        old = old.take(kept)
+        both = tuple(c.take(pa.array(kept)) for c in both)
+    columns = evaluate_columns(conflict.assignments, both, len(old), parameters, context)
+    new = Batch.at(table.types, columns, len(old), _AT)
+    _check_not_null(table, new)
+    _check_keys(context, table, new, gone=old.negated())
+    _add(context, table, old.negated(), new, fresh)
+    return Batch.concat(table.types, [fresh, new])
+
+
+# -- reading what is there ----------------------------------------------------------------------------------------------
+
+
+def _rows(context: ReadContext, relation: Relation, parameters: Sequence[Literal]) -> Batch:
+    transaction = context.transaction
+    if transaction.writes:
+        relation = overlaid(relation, context.catalog, transaction.writes)
+        plan = plan_read(relation, context.catalog, use_indexes=False)
+    else:
+        plan = plan_read(relation, context.catalog)
+    batch, _ = read_rows(context, plan, relation, parameters)
+    return _untimed(batch)
+
+
+def _live_by_key(context: ReadContext, table: CatalogItem, keys: tuple[pa.Array, ...]) -> Batch:
+    """The rows with one of ``keys`` (distinct) as the transaction sees them, consolidated."""
+    transaction, engine = context.transaction, context.engine
+    assert transaction.newest is not None
+    at = max(engine.store.since(table.id), transaction.newest)
+    live = engine.store.lookup(table.id, keys, Time(at))
+    pending = transaction.pending(table.id)
+    if not pending:
+        return _untimed(live)
+    changes = Batch.concat(table.types, pending)
+    types = [table.types[c] for c in table.primary_key]
+    ours = np.flatnonzero(_matches(context, keys, _key_columns(table, changes), types) >= 0)
+    return consolidate(_untimed(Batch.concat(table.types, [live, changes.take(ours)])), engine.hasher)
+
+
+def _matches(
+    context: ReadContext, left: Sequence[pa.Array], right: Sequence[pa.Array], types: Sequence[SqlType]
+) -> np.ndarray:  # type: ignore[type-arg]
+    """int64[right rows]: the first left row with an equal key, or -1."""
+    count = len(left[0])
+    both = tuple(concat_arrays([a, b]) for a, b in zip(left, right, strict=True))
+    first = first_equal(both, types, len(both[0]), context.engine.hasher)[count:]
+    return np.where(first < count, first, -1)
+
+
+def _key_columns(table: CatalogItem, rows: Batch) -> tuple[pa.Array, ...]:
+    return tuple(rows.columns[c] for c in table.primary_key)
+
+
+# -- checks -------------------------------------------------------------------------------------------------------------
+
+
+def _check_not_null(table: CatalogItem, rows: Batch) -> None:
+    for i, column in enumerate(table.columns):
+        if column.not_null and rows.columns[i].null_count:
+            bad = int(np.flatnonzero(np.asarray(rows.columns[i].is_null()))[0])
+            row = sample_rows([c.slice(bad, 1) for c in rows.columns], rows.types)[0]
+            raise make_error(
+                "23502",
+                f'null value in column "{column.name}" of relation "{table.name}" violates not-null constraint',
+                detail=f"Failing row contains {row}.",
+            )
+
+
+def _check_distinct_keys(context: ReadContext, table: CatalogItem, rows: Batch) -> None:
+    keys = _key_columns(table, rows)
+    types = [table.types[c] for c in table.primary_key]
+    first = first_equal(keys, types, len(rows), context.engine.hasher)
+    again = np.flatnonzero(first != np.arange(len(rows)))
+    if len(again):
+        key = sample_rows([c.slice(int(again[0]), 1) for c in keys], types)[0]
+        raise make_error("21000", "an upsert cannot affect a row a second time", detail=f"Key {key} is given twice.")
+
+
+def _check_keys(context: ReadContext, table: CatalogItem, rows: Batch, *, gone: Batch | None) -> None:
+    """23505 where adding ``rows`` after taking ``gone`` away gives a key two rows.
+
+    Storage checks again at commit; this tells the statement that is at fault.
+    """
+    if not table.primary_key or not len(rows):
+        return
+    keys = _key_columns(table, rows)
+    types = [table.types[c] for c in table.primary_key]
+    hasher = context.engine.hasher
+    first = first_equal(keys, types, len(rows), hasher)
+    distinct = np.flatnonzero(first == np.arange(len(rows)))
+    live = _live_by_key(context, table, tuple(c.take(pa.array(distinct)) for c in keys))
+    after = [live, _untimed(rows)] if gone is None else [live, _untimed(gone), _untimed(rows)]
+    net = consolidate(Batch.concat(table.types, after), hasher)
+    positive = net.take(np.flatnonzero(net.diffs > 0))
+    left = _key_columns(table, positive)
+    same = first_equal(left, types, len(positive), hasher)
+    clash = np.flatnonzero((same != np.arange(len(positive))) | (positive.diffs > 1))
+    if len(clash):
+        values = sample_rows([c.slice(int(clash[0]), 1) for c in left], types)[0]
+        names = ", ".join(table.columns[c].name for c in table.primary_key)
+        raise make_error(
+            "23505",
+            f'duplicate key value violates unique constraint "{table.name}_pkey"',
+            detail=f"Key ({names})={values} already exists.",
+        )
+
+
+def _lock(context: ReadContext, tables: set[str]) -> None:
+    """Takes the write locks, then makes sure that what is read is what will be written over."""
+    engine, transaction, interrupt = context.engine, context.transaction, context.interrupt
+    if transaction.read_only:
+        raise make_error("25006", "cannot write in a read-only transaction")
+    engine.locks.acquire(transaction.owner, tables, deadline=interrupt.deadline, cancelled=interrupt.cancelled)
+    if not transaction.explicit:
+        transaction.refresh(engine)
+        return
+    assert transaction.newest is not None
+    if any(t in engine.store and engine.store.last_write(t) > transaction.newest for t in tables):
+        raise make_error(
+            "40001", "could not serialize access due to concurrent update", hint="retry the transaction"
+        )
+
+
+def wait_capacity(context: ReadContext, timeout: float | None) -> None:
+    """Waits while maintenance is far behind; 53300 when the time is up, 57014 when cancelled."""
+    interrupt = context.interrupt
+    bound = timeout if timeout is not None else interrupt.remaining_s()
+    if not context.engine.store.wait_capacity(bound, interrupt.cancelled):
+        interrupt.check()
+        raise make_error(
+            "53300", "maintenance is too far behind to take more writes", hint="try again, or allow a longer timeout"
+        )
+
+
+# -- small things -------------------------------------------------------------------------------------------------------
+
+
+def _add(context: ReadContext, table: CatalogItem, *batches: Batch) -> None:
+    for batch in batches:
+        context.transaction.add(table.id, batch)
+
+
+def _untimed(batch: Batch) -> Batch:
+    return Batch(batch.types, batch.columns, np.zeros(len(batch), np.int64), batch.diffs)
+
+
+def _expanded(batch: Batch) -> Batch:
+    """One row per occurrence."""
+    if not len(batch) or int(batch.diffs.max()) == 1:
+        return batch
+    once = batch.take(np.repeat(np.arange(len(batch)), batch.diffs))
+    return Batch(once.types, once.columns, once.times, np.ones(len(once), np.int64))
+
+
+def _without_clock(expr: Expr, parameters: Sequence[Literal], context: ReadContext) -> Expr:
+    now = Literal(context.transaction.now_us, TIMESTAMPTZ)
+    bound = bind_parameters(expr, parameters)
+    return rewrite(bound, lambda e: now if isinstance(e, Call) and e.func == "now" else e)
+
+
+def evaluate_columns(
+    exprs: Sequence[Expr], columns: Sequence[pa.Array], rows: int, parameters: Sequence[Literal], context: ReadContext
+) -> tuple[pa.Array, ...]:
+    """Each expression over the rows; the first row error is raised."""
+    out = []
+    for expr in exprs:
+        ready = _without_clock(expr, parameters, context)
+        if isinstance(ready, Literal):
+            out.append(literal_array(ready.value, ready.type, rows))
+            continue
+        done = evaluate(ready, columns, rows)
+        _raise_evaluation(done.errors)
+        out.append(done.array)
+    return tuple(out)
+
+
+def _raise_evaluation(errors: RowErrors | None) -> None:
+    if errors is not None:
+        raise make_error(errors.sqlstates[0], errors.messages[0])
+
+
+def _returning(
+    returning: Returning | None, rows: Batch, parameters: Sequence[Literal], context: ReadContext
+) -> ResultSet | None:
+    if returning is None:
+        return None
+    columns = evaluate_columns(returning.exprs, rows.columns, len(rows), parameters, context)
+    return ResultSet(returning.names, returning.types, columns, len(rows))
+
