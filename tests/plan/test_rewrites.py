@@ -1,0 +1,209 @@
+"""Each rewrite as before and after."""
+
+from __future__ import annotations
+
+from eddyline.expr.ir import AggregateCall, And, Call, Cast, Literal, SortKey
+from eddyline.plan.blocks import Block
+from eddyline.plan.facts import NO_FACTS, CatalogFacts, IndexFacts
+from eddyline.plan.relation import (
+    Constant,
+    Distinct,
+    Filter,
+    Get,
+    Join,
+    JoinKind,
+    Map,
+    Negate,
+    Project,
+    Reduce,
+    Relation,
+    TopK,
+    Union,
+)
+from eddyline.plan.rewrites.drop_empty import drop_empty
+from eddyline.plan.rewrites.fuse import fuse
+from eddyline.plan.rewrites.narrow import narrow_block
+from eddyline.plan.rewrites.order_joins import order_joins
+from eddyline.plan.rewrites.push_filters import push_filters
+from eddyline.plan.rewrites.simplify_distinct import simplify_distinct
+from eddyline.plan.rewrites.simplify_outer_joins import simplify_outer_joins
+from eddyline.repr.types import BIGINT, BOOLEAN, DOUBLE, INTEGER, TEXT
+
+from .build import R, S, T, col, count, div, eq, gt, lit
+
+
+def pushed(relation: Relation) -> Relation:
+    return push_filters(relation, NO_FACTS)
+
+
+def fused(relation: Relation) -> Relation:
+    return fuse(relation, NO_FACTS)
+
+
+def test_projections_maps_and_filters_fuse() -> None:
+    assert fused(Project(Project(S, (2, 1)), (1,))) == Project(S, (1,))
+    assert fused(Project(R, (0, 1))) == R
+    assert fused(Map(Map(R, (lit(1),)), (lit(2),))) == Map(R, (lit(1), lit(2)))
+    first, second = eq(0, lit(1)), eq(1, lit(2))
+    assert fused(Filter(Filter(R, (first,)), (second,))) == Filter(R, (first, second))
+    assert fused(Filter(R, (And((first, second)),))) == Filter(R, (first, second))
+    assert fused(Filter(R, (Literal(True, BOOLEAN),))) == R
+
+
+def test_unions_flatten_and_double_negation_vanishes() -> None:
+    assert fused(Union((R, Union((R, R))))) == Union((R, R, R))
+    assert fused(Negate(Negate(R))) == R
+
+
+def test_a_projection_drops_a_map_it_does_not_read() -> None:
+    assert fused(Project(Map(R, (div(0, 1),)), (1,))) == Project(R, (1,))
+
+
+def test_nothing_comes_of_nothing() -> None:
+    nothing = Constant((), R.types)
+    false = Literal(False, BOOLEAN)
+    assert drop_empty(Filter(R, (false,)), NO_FACTS) == nothing
+    assert drop_empty(TopK(R, (), (), count(0), None), NO_FACTS) == nothing
+    assert drop_empty(Union((R, nothing)), NO_FACTS) == R
+    assert drop_empty(Join(JoinKind.INNER, R, nothing, ()), NO_FACTS) == Constant((), (*R.types, *R.types))
+    assert drop_empty(Join(JoinKind.ANTI, R, nothing, (eq(0, 2),)), NO_FACTS) == R
+    padded = Map(R, (Literal(None, INTEGER), Literal(None, INTEGER)))
+    assert drop_empty(Join(JoinKind.LEFT, R, nothing, (eq(0, 2),)), NO_FACTS) == padded
+
+
+def test_an_ungrouped_aggregate_of_nothing_is_one_row() -> None:
+    total = Reduce(Constant((), R.types), (), (AggregateCall("count", (), BIGINT),), global_row=True)
+    assert drop_empty(total, NO_FACTS) == total
+
+
+def test_a_filter_goes_through_projection_and_to_the_side_it_reads() -> None:
+    joined = Join(JoinKind.INNER, R, S, (eq(0, 2),))
+    before = Filter(Project(joined, (1, 4)), (eq(0, lit(7)), gt(1, lit(3)), eq(0, 1)))
+    after = Project(
+        Join(JoinKind.INNER, Filter(R, (eq(1, lit(7)),)), Filter(S, (gt(2, lit(3)),)), (eq(0, 2), eq(1, 4))), (1, 4)
+    )
+    assert pushed(before) == after
+
+
+def test_a_filter_on_the_padded_side_stays_above_an_outer_join() -> None:
+    joined = Join(JoinKind.LEFT, R, S, (eq(0, 2),))
+    is_null = Call("is_null", (col(2),), BOOLEAN)
+    before = Filter(joined, (eq(1, lit(1)), is_null))
+    assert pushed(before) == Filter(Join(JoinKind.LEFT, Filter(R, (eq(1, lit(1)),)), S, (eq(0, 2),)), (is_null,))
+
+
+def test_an_outer_joins_condition_moves_only_to_the_padded_side() -> None:
+    on = (eq(0, 2), eq(1, lit(1)), eq(3, lit(2)))
+    after = Join(JoinKind.LEFT, R, Filter(S, (eq(1, lit(2)),)), (eq(0, 2), eq(1, lit(1))))
+    assert pushed(Join(JoinKind.LEFT, R, S, on)) == after
+
+
+def test_filters_on_keys_go_below_groupings() -> None:
+    grouped = Reduce(R, (col(1),), (AggregateCall("count", (), BIGINT),))
+    assert pushed(Filter(grouped, (eq(0, lit(1)),))) == Reduce(
+        Filter(R, (eq(1, lit(1)),)), grouped.keys, grouped.aggregates
+    )
+    of_count = Call("gt", (col(1, BIGINT), count(1)), BOOLEAN)
+    assert pushed(Filter(grouped, (of_count,))) == Filter(grouped, (of_count,))
+    top = TopK(R, (0,), (SortKey(1),), count(1), None)
+    assert pushed(Filter(top, (eq(0, lit(1)), eq(1, lit(2))))) == Filter(
+        TopK(Filter(R, (eq(0, lit(1)),)), (0,), (SortKey(1),), count(1), None), (eq(1, lit(2)),)
+    )
+
+
+def test_a_fallible_predicate_does_not_go_below_a_join_or_past_its_guard() -> None:
+    risky = gt(div(lit(1), 1), lit(0))
+    joined = Join(JoinKind.INNER, R, S, (eq(0, 2),))
+    assert pushed(Filter(joined, (risky,))) == Filter(joined, (risky,))
+    semi = Join(JoinKind.SEMI, R, S, (eq(0, 2),))
+    assert pushed(Filter(semi, (risky,))) == Filter(semi, (risky,))
+    # A left join keeps every left row, so it may go there, unless an earlier predicate stays and may guard it.
+    left = Join(JoinKind.LEFT, R, S, (eq(0, 2),))
+    assert pushed(Filter(left, (risky,))) == Join(JoinKind.LEFT, Filter(R, (risky,)), S, (eq(0, 2),))
+    guard = gt(2, lit(0))
+    assert pushed(Filter(left, (guard, risky))) == Filter(left, (guard, risky))
+
+
+def test_a_fallible_equality_saves_a_join_from_being_a_product() -> None:
+    risky = eq(div(lit(6), 0), 2)
+    product = Join(JoinKind.INNER, R, S, ())
+    assert pushed(Filter(product, (risky,))) == Join(JoinKind.INNER, R, S, (risky,))
+    assert pushed(Filter(product, (risky, eq(1, 3)))) == Filter(Join(JoinKind.INNER, R, S, (eq(1, 3),)), (risky,))
+
+
+def test_a_predicate_that_tells_equal_values_apart_stays_above_distinct() -> None:
+    doubles = Get("d", (DOUBLE,))
+    value = col(0, DOUBLE)
+    compared = Call("eq", (value, Literal(0.0, DOUBLE)), BOOLEAN)
+    assert pushed(Filter(Distinct(doubles), (compared,))) == Distinct(Filter(doubles, (compared,)))
+    printed = Call("eq", (Cast(value, TEXT), Literal("-0", TEXT)), BOOLEAN)  # -0 = 0, but only one prints so
+    assert pushed(Filter(Distinct(doubles), (printed,))) == Filter(Distinct(doubles), (printed,))
+
+
+def test_a_filter_that_rejects_nulls_makes_an_outer_join_stricter() -> None:
+    on = (eq(0, 2),)
+
+    def simplified(kind: JoinKind, predicate_column: int) -> Relation:
+        relation = Filter(Join(kind, R, S, on), (eq(predicate_column, lit(1)),))
+        return simplify_outer_joins(relation, NO_FACTS)
+
+    def joined(kind: JoinKind, predicate_column: int) -> Relation:
+        return Filter(Join(kind, R, S, on), (eq(predicate_column, lit(1)),))
+
+    assert simplified(JoinKind.LEFT, 3) == joined(JoinKind.INNER, 3)
+    assert simplified(JoinKind.LEFT, 1) == joined(JoinKind.LEFT, 1)
+    assert simplified(JoinKind.FULL, 1) == joined(JoinKind.LEFT, 1)
+    assert simplified(JoinKind.FULL, 3) == joined(JoinKind.RIGHT, 3)
+    keeps_null = Filter(Join(JoinKind.LEFT, R, S, on), (Call("is_null", (col(3),), BOOLEAN),))
+    assert simplify_outer_joins(keeps_null, NO_FACTS) == keeps_null
+
+
+def test_joins_are_ordered_without_products() -> None:
+    # r × t, then s that links both: s comes second.
+    before = Join(JoinKind.INNER, Join(JoinKind.INNER, R, T, ()), S, (eq(0, 3), eq(2, 4)))
+    after = order_joins(before, NO_FACTS)
+    assert after == Project(
+        Join(JoinKind.INNER, Join(JoinKind.INNER, R, S, (eq(0, 2),)), T, (eq(5, 3),)), (0, 1, 5, 2, 3, 4)
+    )
+
+
+def test_joins_start_from_the_input_with_an_equality() -> None:
+    filtered = Filter(T, (eq(0, lit(5)),))
+    before = Join(JoinKind.INNER, Join(JoinKind.INNER, R, S, (eq(0, 2),)), filtered, (eq(1, 5),))
+    after = order_joins(before, NO_FACTS)
+    assert after == Project(
+        Join(JoinKind.INNER, Join(JoinKind.INNER, filtered, R, (eq(2, 0),)), S, (eq(1, 3),)), (1, 2, 3, 4, 5, 0)
+    )
+
+
+def test_among_linked_inputs_the_one_with_an_index_is_next() -> None:
+    before = Join(JoinKind.INNER, Join(JoinKind.INNER, R, T, (eq(0, 2),)), S, (eq(1, 4),))
+    facts = CatalogFacts((IndexFacts("i", "s", (1,), S.types),))
+    first, last = Join(JoinKind.INNER, R, S, (eq(1, 3),)), T
+    assert order_joins(before, facts) == Project(Join(JoinKind.INNER, first, last, (eq(0, 5),)), (0, 1, 5, 2, 3, 4))
+    assert order_joins(before, NO_FACTS) == before
+
+
+def test_distinct_vanishes_over_unique_rows() -> None:
+    grouped = Reduce(R, (col(0),), (AggregateCall("count", (), BIGINT),))
+    assert simplify_distinct(Distinct(grouped), NO_FACTS) == grouped
+    keyed = CatalogFacts(unique_keys={"r": ((0,),)})
+    assert simplify_distinct(Distinct(Project(R, (1, 0))), keyed) == Project(R, (1, 0))
+    assert simplify_distinct(Distinct(Project(R, (1,))), keyed) == Distinct(Project(R, (1,)))
+    semi = Join(JoinKind.SEMI, R, Distinct(S), (eq(0, 2),))
+    assert simplify_distinct(semi, NO_FACTS) == Join(JoinKind.SEMI, R, S, (eq(0, 2),))
+
+
+def test_only_the_columns_that_are_read_are_kept() -> None:
+    joined = Join(JoinKind.INNER, R, S, (eq(0, 2),))
+    before = Project(Map(joined, (div(1, 4), lit(1))), (4, 6))
+    narrow = narrow_block(Block((), before)).body
+    below = Join(JoinKind.INNER, Project(R, (0,)), Project(S, (0, 2)), (eq(0, 1),))
+    assert fused(narrow) == Map(Project(below, (2,)), (lit(1),))
+
+
+def test_aggregates_that_nobody_reads_are_not_computed() -> None:
+    counted = AggregateCall("count", (), BIGINT)
+    summed = AggregateCall("sum", (col(1),), BIGINT)
+    before = Project(Reduce(S, (col(0),), (summed, counted)), (2,))
+    assert fused(narrow_block(Block((), before)).body) == Project(Reduce(Project(S, (0,)), (col(0),), (counted,)), (1,))
