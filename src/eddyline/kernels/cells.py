@@ -24,6 +24,7 @@ __all__ = [
     "DESC",
     "FLOAT32",
     "FLOAT64",
+    "HEAD",
     "INT16",
     "INT32",
     "INT64",
@@ -36,6 +37,7 @@ __all__ = [
     "Descriptors",
     "cell",
     "compare_rows_twin",
+    "head_row",
     "image",
     "sql_key",
 ]
@@ -56,6 +58,9 @@ FLOAT64: Final = 7
 BYTES: Final = 8
 INTERVAL: Final = 9  # int32 months, int32 days, int64 µs
 UUID: Final = 10
+
+#: a run's head, int64: 0 key hashes, 1 rows, 2 second words, 3 their stride, 4 times, 5 stride, 6 diffs, 7 stride
+HEAD: Final = 8
 
 #: bytes per value by cell kind; 0 for bits and varlen
 WIDTHS: Final = (0, 2, 4, 8, 16, 24, 4, 8, 0, 16, 16)
@@ -135,3 +140,10 @@ def compare_rows_twin(a: Any, ra: int, i: int, b: Any, rb: int, j: int) -> int:
         if left != right:
             return -1 if left < right else 1
     return 0
+
+
+def head_row(heads: Any, run: int, row: int) -> tuple[int, int, int, int]:
+    """(key hash, second word, time, diff) of a row of a run."""
+    arrays = ((heads[run, 0], 8), heads[run, 2:4], heads[run, 4:6], heads[run, 6:8])
+    values = [ctypes.c_int64.from_address(int(address + stride * row)).value for address, stride in arrays]
+    return values[0] % 2**64, values[1] % 2**64, values[2], values[3]

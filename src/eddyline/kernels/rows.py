@@ -1,7 +1,7 @@
 """Everything that compares rows: sorting, consolidating, merging, walking and matching, over one comparison.
 
 *Canonical order*: SQL order of the items left to right (NULL last unless an item's flags say otherwise), then image.
-Runs come as ``heads`` int64[runs, HEAD] (addresses and strides of the hash, time and diff arrays) and ``descs``
+Runs come as ``heads`` int64[runs, cells.HEAD] (addresses and strides of hashes, times and diffs) and ``descs``
 int64[runs, items, WIDTH].  Items are the compared columns: of a layout with an ORDER BY, its items and then all
 columns; otherwise all columns.  The order of rows in a run is (key hash, second word, canonical order, time); hashes
 only order, the comparison decides what is the same.
@@ -31,31 +31,18 @@ from eddyline.kernels.cells import (
     NUMERIC,
     cell,
     compare_rows_twin,
+    head_row,
     image,
     sql_key,
-)
+)  # fmt: skip
 from eddyline.kernels.kernel import I64, RUNS, U8, U64, VOID, kernel, read, subroutine, write
 from eddyline.kernels.memory import load_f32, load_f64, load_i16, load_i32, load_i64, load_u8, load_u64
 
 __all__ = [
-    "HEAD",
-    "MERGE_STATE",
-    "OVERFLOW",
-    "WALK_STATE",
-    "compact_rows",
-    "compact_rows_twin",
-    "merge_rows",
-    "merge_rows_twin",
-    "pairs_equal",
-    "pairs_equal_twin",
-    "sort_rows",
-    "sort_rows_twin",
-    "walk_groups",
+    "MERGE_STATE", "OVERFLOW", "WALK_STATE", "compact_rows", "compact_rows_twin", "merge_rows",
+    "merge_rows_twin", "pairs_equal", "pairs_equal_twin", "sort_rows", "sort_rows_twin", "walk_groups",
     "walk_groups_twin",
-]
-
-#: a run's head: 0 key hashes, 1 rows, 2 second words, 3 their stride, 4 times, 5 stride, 6 diffs, 7 stride
-HEAD: Final = 8
+]  # fmt: skip
 
 #: ``merge_rows`` state: 0 live cursors (-1 before the first call), 1 rows out, 2 rows out that are final
 MERGE_STATE: Final = 3
@@ -280,10 +267,8 @@ def _compare_rows(a: Any, ra: Any, i: Any, b: Any, rb: Any, j: Any) -> Any:
 
 
 @subroutine
-def _before(descs: Any, hashes: Any, words: Any, times: Any, i: Any, j: Any) -> Any:
-    """Whether row i sorts strictly before row j of one batch."""
-    if hashes[i] != hashes[j]:
-        return hashes[i] < hashes[j]
+def _tie_before(descs: Any, words: Any, times: Any, i: Any, j: Any) -> Any:
+    """Whether row i sorts strictly before row j of one batch, their hashes being equal."""
     if words[i] != words[j]:
         return words[i] < words[j]
     order = _compare_rows(descs, 0, i, descs, 0, j)
@@ -293,17 +278,28 @@ def _before(descs: Any, hashes: Any, words: Any, times: Any, i: Any, j: Any) -> 
 
 
 @subroutine
+def _insertion_sort(descs: Any, hashes: Any, words: Any, times: Any, rows: Any, start: Any, stop: Any) -> None:
+    for k in range(start + 1, stop):
+        row = rows[k]
+        row_hash = hashes[row]
+        at = k
+        while at > start:
+            other = rows[at - 1]
+            other_hash = hashes[other]
+            if row_hash > other_hash:
+                break
+            if row_hash == other_hash and not _tie_before(descs, words, times, row, other):
+                break
+            rows[at] = other
+            at -= 1
+        rows[at] = row
+
+
+@subroutine
 def _merge_sort(descs: Any, hashes: Any, words: Any, times: Any, rows: Any, scratch: Any, begin: Any, end: Any) -> None:
     """Stable sort of ``rows[begin:end]``: insertion sort of short stretches, then merges bottom-up."""
     for start in range(begin, end, _INSERTION_ROWS):
-        stop = min(start + _INSERTION_ROWS, end)
-        for k in range(start + 1, stop):
-            row = rows[k]
-            at = k
-            while at > start and _before(descs, hashes, words, times, row, rows[at - 1]):
-                rows[at] = rows[at - 1]
-                at -= 1
-            rows[at] = row
+        _insertion_sort(descs, hashes, words, times, rows, start, min(start + _INSERTION_ROWS, end))
     width = _INSERTION_ROWS
     while width < end - begin:
         start = begin
@@ -316,11 +312,16 @@ def _merge_sort(descs: Any, hashes: Any, words: Any, times: Any, rows: Any, scra
             right = middle
             out = start
             while left < middle and right < stop:
-                if _before(descs, hashes, words, times, rows[right], scratch[left]):
-                    rows[out] = rows[right]
+                i = rows[right]
+                j = scratch[left]
+                right_first = hashes[i] < hashes[j]
+                if hashes[i] == hashes[j]:
+                    right_first = _tie_before(descs, words, times, i, j)
+                if right_first:
+                    rows[out] = i
                     right += 1
                 else:
-                    rows[out] = scratch[left]
+                    rows[out] = j
                     left += 1
                 out += 1
             while left < middle:
@@ -444,14 +445,19 @@ def _order_at(heads: Any, descs: Any, a: Any, i: Any, b: Any, j: Any) -> Any:
 
 
 @subroutine
-def _merge_before(heads: Any, descs: Any, since: Any, a: Any, i: Any, b: Any, j: Any) -> Any:
-    order = _order_at(heads, descs, a, i, b, j)
-    if order != 0:
-        return order < 0
-    x = max(load_i64(heads[a, 4] + heads[a, 5] * i), since)
-    y = max(load_i64(heads[b, 4] + heads[b, 5] * j), since)
+def _merge_tie_before(heads: Any, descs: Any, since: Any, a: Any, i: Any, b: Any, j: Any) -> Any:
+    """Order of two rows with equal key hashes, by all that follows: ties go to the older run."""
+    x = load_u64(heads[a, 2] + heads[a, 3] * i)
+    y = load_u64(heads[b, 2] + heads[b, 3] * j)
     if x != y:
         return x < y
+    order = _compare_rows(descs, a, i, descs, b, j)
+    if order != 0:
+        return order < 0
+    p = max(load_i64(heads[a, 4] + heads[a, 5] * i), since)
+    q = max(load_i64(heads[b, 4] + heads[b, 5] * j), since)
+    if p != q:
+        return p < q
     return a < b
 
 
@@ -459,9 +465,17 @@ def _merge_before(heads: Any, descs: Any, since: Any, a: Any, i: Any, b: Any, j:
 def _sift(heads: Any, descs: Any, since: Any, cursors: Any, order: Any, count: Any) -> None:
     """``order[:count]`` is sorted, smallest last, but for its last entry: moves that to its place."""
     run = order[count - 1]
+    row = cursors[run]
+    row_hash = load_u64(heads[run, 0] + 8 * row)
     at = count - 1
-    while at > 0 and _merge_before(heads, descs, since, order[at - 1], cursors[order[at - 1]], run, cursors[run]):
-        order[at] = order[at - 1]
+    while at > 0:
+        other = order[at - 1]
+        other_hash = load_u64(heads[other, 0] + 8 * cursors[other])
+        if row_hash < other_hash:
+            break
+        if row_hash == other_hash and not _merge_tie_before(heads, descs, since, other, cursors[other], run, row):
+            break
+        order[at] = other
         at -= 1
     order[at] = run
 
@@ -716,19 +730,12 @@ def compact_rows_twin(descs: Any, times: Any, diffs: Any, rows: list[int]) -> li
     return [g for g in groups if g[2] != 0]
 
 
-def _head_words(heads: Any, run: int, row: int) -> tuple[int, int, int, int]:
-    """(hash, second word, time, diff) of a row."""
-    kinds = ((heads[run, 0], 8), heads[run, 2:4], heads[run, 4:6], heads[run, 6:8])
-    values = [cell(np.array([INT64, a + s * row, 0, 0, 0, 0]), 0) for a, s in kinds]
-    return values[0] % 2**64, values[1] % 2**64, values[2], values[3]
-
-
 def merge_rows_twin(heads: Any, descs: Any, since: int, below: int) -> list[tuple[int, int, int, int]]:
     """(run, row, time, diff) of a whole merge."""
     entries = []
     for run in range(len(heads)):
         for row in range(int(heads[run, 1])):
-            word_hash, word, time, diff = _head_words(heads, run, row)
+            word_hash, word, time, diff = head_row(heads, run, row)
             if time < below:
                 entries.append((word_hash, word, max(time, since), diff, run, row))
 
@@ -779,7 +786,7 @@ def walk_groups_twin(
         for run, row, _, total in merged:
             if live >= limits[group]:
                 break
-            in_group = _head_words(heads, run, row)[0] == group_hash
+            in_group = head_row(heads, run, row)[0] == group_hash
             if in_group and total > 0 and pairs_equal_twin(keys, [group], run_keys, [run], [row], nulls_equal, 0)[0]:
                 out.append((group, run, row, total))
                 live += total

@@ -1,7 +1,7 @@
 """Finding key hashes in all runs of a trace at once.
 
 Hashes of a run are sorted and close to uniform, so a search interpolates between the run's own first and last hash,
-then gallops around the guess.  Ascending searches start where the last one ended.  ``heads``: see ``kernels.rows``.
+then gallops around the guess.  Ascending searches start where the last one ended.  ``heads``: see ``cells.HEAD``.
 """
 
 # ruff: noqa: PLR0917 - numba takes positional arguments only
@@ -13,7 +13,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from eddyline.kernels.cells import INT64, cell
+from eddyline.kernels.cells import cell, head_row
 from eddyline.kernels.kernel import I64, RUNS, U8, U64, VOID, kernel, read, subroutine, write
 from eddyline.kernels.memory import load_i64, load_u8, load_u64
 
@@ -179,8 +179,7 @@ def probe(
 
 
 def _hashes_of(heads: Any, run: int) -> list[int]:
-    descriptor = np.array([INT64, heads[run, 0], 0, 0, 0, 0])
-    return [cell(descriptor, row) % 2**64 for row in range(int(heads[run, 1]))]
+    return [head_row(heads, run, row)[0] for row in range(int(heads[run, 1]))]
 
 
 def locate_twin(heads: Any, hashes: Any) -> list[list[int]]:
@@ -196,7 +195,6 @@ def probe_twin(heads: Any, keys: Any, hashes: Any, null_safe: Any, below: int) -
             continue
         for run in range(len(heads)):
             for row, value in enumerate(_hashes_of(heads, run)):
-                time = cell(np.array([INT64, heads[run, 4] + heads[run, 5] * row, 0, 0, 0, 0]), 0)
-                if value == target and time < below:
+                if value == target and head_row(heads, run, row)[2] < below:
                     out.append((k, run, row))
     return out

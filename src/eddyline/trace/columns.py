@@ -17,7 +17,17 @@ from eddyline.kernels import cells
 from eddyline.kernels.gather import OUT, gather, sizes
 from eddyline.repr.types import Kind, SqlType, arrow_type
 
-__all__ = ["ColumnBuffers", "SortItem", "address_of", "cell_kinds", "describe", "gather_columns", "order_descriptors"]
+__all__ = [
+    "ColumnBuffers",
+    "SortItem",
+    "address_of",
+    "cell_kinds",
+    "describe",
+    "gather_columns",
+    "is_small",
+    "order_descriptors",
+    "varlen_bytes",
+]
 
 _KINDS: Final = {
     Kind.BOOLEAN: cells.BITS,
@@ -37,6 +47,8 @@ _KINDS: Final = {
     Kind.INTERVAL: cells.INTERVAL,
     Kind.UUID: cells.UUID,
 }
+# by name: hashing an Enum member runs Python code
+_KIND_OF_NAME: Final = {kind._value_: code for kind, code in _KINDS.items()}
 
 #: below this many bytes Arrow's pool is quicker; above it fresh pages cost nothing until they are touched
 _POOL_BYTES: Final = 1 << 20
@@ -58,7 +70,9 @@ class SortItem(Protocol):
 def cell_kinds(types: Sequence[SqlType]) -> tuple[int, ...]:
     """The cell kind of each column."""
     return tuple(
-        (cells.NUMERIC if t.scale is None else cells.DECIMAL) if t.kind is Kind.NUMERIC else _KINDS[t.kind]
+        (cells.NUMERIC if t.scale is None else cells.DECIMAL)
+        if t.kind is Kind.NUMERIC
+        else _KIND_OF_NAME[t.kind._value_]
         for t in types
     )
 
@@ -104,6 +118,11 @@ def varlen_bytes(descriptors: Int64s, rows: int) -> list[int]:
         else:
             out.append(0)
     return out
+
+
+def is_small(columns: Sequence[pa.Array], most_bytes: int) -> bool:
+    """Whether keeping the arrays pins at most ``most_bytes``."""
+    return bool(sum(b.size for c in columns for b in c.buffers() if b is not None) <= most_bytes)
 
 
 def _allocate(size: int) -> pa.Buffer:

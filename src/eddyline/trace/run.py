@@ -29,6 +29,7 @@ from eddyline.trace.columns import (
     cell_kinds,
     describe,
     gather_columns,
+    is_small,
     order_descriptors,
     varlen_bytes,
 )
@@ -41,6 +42,8 @@ Uint64s = npt.NDArray[np.uint64]
 
 _BUCKET_ROWS: Final = 8
 _BUCKET_BITS: Final = 14
+#: a one-row run may pin this much of what its row was cut from
+_SMALL_BYTES: Final = 4096
 
 
 class Layout(NamedTuple):
@@ -96,7 +99,7 @@ class Run:
             described = np.concatenate((order_descriptors(described, layout.order), described))
         #: int64[items, WIDTH]: the ORDER BY items, if any, then the columns
         self.descriptors = described
-        #: int64[HEAD], see ``kernels.rows``
+        #: int64[HEAD], see ``kernels.cells``
         self.head = np.array(
             (
                 address_of(key_hashes),
@@ -129,9 +132,7 @@ class Run:
     @property
     def nbytes(self) -> int:
         """Bytes of the live rows."""
-        described = self.descriptors[self.skip :]
-        fixed = sum(max(c.nbytes, 0) for c in self.columns) if len(self) else 0
-        return fixed + 32 * len(self) + 8 * described.size
+        return sum(c.nbytes for c in self.columns) + 32 * len(self)
 
     def varlen_bytes(self) -> list[int]:
         """Bytes of values per column; 0 unless varlen."""
@@ -167,8 +168,7 @@ def build_run(
     times = np.ascontiguousarray(batch.times, np.int64)
     diffs = np.ascontiguousarray(batch.diffs, np.int64)
     if rows:
-        if int(times.min()) < lower or int(times.max()) >= upper:
-            raise ValueError(f"times {times.min()} .. {times.max()} outside [{lower}, {upper})")
+        _check_times(times, lower, upper)
         if since > lower:
             times = np.maximum(times, since)
     kinds = cell_kinds(layout.types)
@@ -182,6 +182,18 @@ def build_run(
     else:
         rest = [c for c in range(len(kinds)) if c not in layout.key]
         words = hasher.hash_described(described[rest], rows) if rest else np.zeros(rows, np.uint64)
+    if rows == 1 and diffs[0] and is_small(batch.columns, _SMALL_BYTES):
+        return Run(
+            layout,
+            batch.columns,
+            key_hashes=hashes,
+            value_hashes=words,
+            times=times,
+            diffs=diffs,
+            lower=lower,
+            upper=upper,
+            since=since,
+        )
     order = sort_order(items, hashes, words, times)
     out = np.empty((4, rows), np.int64)
     out_hashes, out_words = out[0].view(np.uint64), out[1].view(np.uint64)
@@ -201,6 +213,12 @@ def build_run(
         upper=upper,
         since=since,
     )
+
+
+def _check_times(times: Int64s, lower: Frontier, upper: Frontier) -> None:
+    first, last = (times[0], times[0]) if len(times) == 1 else (times.min(), times.max())
+    if first < lower or last >= upper:
+        raise ValueError(f"times {first} .. {last} outside [{lower}, {upper})")
 
 
 def consolidate(batch: Batch, hasher: Hasher) -> Batch:
