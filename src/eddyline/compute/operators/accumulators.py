@@ -127,7 +127,7 @@ class BooleanAccumulator(Accumulator):
 
     def show(self, states: Int64s) -> Shown:
         value = states[:, 1] == 0 if self._and else states[:, 0] > 0
-        return Shown(from_numbers(value, (states > 0).any(axis=1), self.result))
+        return Shown(from_numbers(value, (states[:, 0] > 0) | (states[:, 1] > 0), self.result))
 
 
 class IntegerSum(Accumulator):

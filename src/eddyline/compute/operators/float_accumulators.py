@@ -51,7 +51,7 @@ class _Window:
 class _FloatAccumulator(Accumulator):
     def __init__(self, result: SqlType, argument: SqlType, *, squares: bool) -> None:
         self._argument = argument
-        self._windows = (_Window(squared=False), _Window(squared=True)) if squares else (_Window(squared=False),)
+        self._windows = [_Window(squared=squared) for squared in ((False, True) if squares else (False,))]
         super().__init__(result, _PLAIN, [w.width for w in self._windows])
 
     def delta(self, args: Sequence[pa.Array], weights: Int64s, segments: Int64s, count: int) -> Int64s:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from eddyline.compute.operators.accumulators import Accumulator, Failure, Shown, chain_words, present_weights
@@ -59,8 +60,8 @@ class IntervalSum(Accumulator):
         return Shown(from_words(image, valid, self.result), (failure,))
 
 
-def _outside(values: Int64s) -> Int64s:
-    return (values < -(2**31)) | (values >= 2**31)
+def _outside(values: Int64s) -> npt.NDArray[np.bool_]:
+    return np.asarray((values < -(2**31)) | (values >= 2**31))
 
 
 def _divided(months: Int64s, days: Int64s, micros: Int64s, counts: Int64s) -> tuple[Int64s, Int64s, Int64s]:
@@ -77,5 +78,5 @@ def _divided(months: Int64s, days: Int64s, micros: Int64s, counts: Int64s) -> tu
     return whole_months.astype(np.int64), all_days.astype(np.int64), time.astype(np.int64)
 
 
-def _to_micro(values: np.ndarray[tuple[int], np.dtype[np.float64]]) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    return np.rint(values * 1e6) / 1e6
+def _to_micro(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    return np.asarray(np.rint(values * 1e6) / 1e6)

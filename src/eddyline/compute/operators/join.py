@@ -47,7 +47,7 @@ class _Side:
         self.stream = stream
         self.layout: Layout = trace.layout
         self.consumed: Frontier = Frontier(MIN_TIME)
-        self.handle: TraceHandle | None = trace.handle(since=as_of, through=Frontier(MIN_TIME))
+        self.handle: TraceHandle | None = trace.handle(since=Frontier(as_of), through=Frontier(MIN_TIME))
 
     def snapshot(self) -> Snapshot | None:
         return None if self.handle is None else self.handle.snapshot()
@@ -137,7 +137,7 @@ class JoinOperator:
                 side.close()
                 continue
             held = max(self._context.as_of, low - 1)
-            side.handle.downgrade(Time(held))
+            side.handle.downgrade(Frontier(held))
             side.handle.set_through(side.consumed)
 
     def _join_run(self, side: _Side, sealed: Sealed, run: Run, snapshot: Snapshot, below: Frontier) -> Iterator[int]:
@@ -171,7 +171,7 @@ class JoinOperator:
         diffs = left * right
         if fits is not None:
             bad = np.flatnonzero(~fits)
-            self._output.send_errors(_multiplicity_errors(times[bad], np.sign(left[bad]) * np.sign(right[bad])))
+            self._output.send_errors(_multiplicity_errors(times[bad]))
             good = np.flatnonzero(fits)
             index = pa.array(good)
             columns = tuple(c.take(index) for c in columns)
@@ -191,9 +191,9 @@ def product_fits(left: Int64s, right: Int64s) -> npt.NDArray[np.bool_] | None:
     return np.asarray(np.abs(left.astype(np.float64) * right.astype(np.float64)) < 2.0**62)
 
 
-def _multiplicity_errors(times: Int64s, signs: Int64s) -> Batch:
-    """One error per pair, signed as the product, so that the retraction of the pair retracts it."""
+def _multiplicity_errors(times: Int64s) -> Batch:
+    """One error per pair, for good: a product that cannot be stored cannot be taken back either."""
     rows = len(times)
     texts = ("22003", "multiplicity out of range", "join", "")
     columns = tuple(pa.array([text] * rows, pa.large_string()) for text in texts)
-    return Batch(ERR_TYPES, columns, times, signs)
+    return Batch(ERR_TYPES, columns, times, np.ones(rows, np.int64))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -27,7 +28,8 @@ from eddyline.trace.run import Layout, consolidate
 __all__ = ["GroupOutput", "Groups", "RecomputeOperator"]
 
 
-class Groups(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Groups:
     """Distinct keys, in the order of their numbers."""
 
     keys: tuple[pa.Array, ...]

@@ -152,8 +152,8 @@ def _timestamps(
     step = intervals_of(args[2])
     zone: Zone | None = None
     if types[0].kind is Kind.TIMESTAMPTZ:
-        texts = args[3].drop_null() if len(args) > 3 else ()
-        zone = zone_of(str(texts[0])) if len(texts) else zone_of("UTC")
+        names = args[3].drop_null().unique().to_pylist() if len(args) > 3 else []
+        zone = zone_of(names[0] if names else "UTC")
     sign = np.sign((step.months * 30.0 + step.days) * _DAY_MICROS + step.micros)
     infinite = infinite_timestamp(start) | infinite_timestamp(stop)
     errors = merge_errors(

@@ -1,0 +1,167 @@
+"""The incremental join, and the arrangements it reads, against nested loops at every time."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from eddyline.compute.context import OperatorContext
+from eddyline.compute.operators.arrange import ArrangeOperator, new_arrangement
+from eddyline.compute.operators.join import JoinOperator
+from eddyline.compute.operators.stateless import FlattenOperator
+from eddyline.compute.stream import ArrangedOutput, Operator, Output, Stream
+from eddyline.expr.ir import Mfp
+from eddyline.plan.dataflow import Join
+from eddyline.repr.time import EMPTY, Frontier
+from eddyline.repr.types import INTEGER, TEXT
+from eddyline.trace.run import Layout
+from tests.compute.operator_harness import (
+    AS_OF,
+    Collector,
+    Multiset,
+    at,
+    batch_of,
+    check,
+    context,
+    drive,
+    random_history,
+    settle,
+)
+
+LEFT = (INTEGER, TEXT)
+RIGHT = (TEXT, INTEGER)
+OUT = (*LEFT, *RIGHT)
+
+
+def left_row(rng: random.Random) -> tuple[Any, ...]:
+    return (rng.choice((None, *range(8))), rng.choice("abc"))
+
+
+def right_row(rng: random.Random) -> tuple[Any, ...]:
+    return (rng.choice(("x", None, "yy")), rng.choice((None, *range(8))))
+
+
+def joining(null_safe: bool, *, key: bool = True):  # type: ignore[no-untyped-def]
+    node = Join(0, 1, (null_safe,) if key else (), Mfp((), tuple(range(4)), OUT))
+
+    def build(inputs: Sequence[Stream], output: Output, ctx: OperatorContext) -> list[Operator]:
+        layouts = (Layout(LEFT, (0,) if key else ()), Layout(RIGHT, (1,) if key else ()))
+        edges = [ArrangedOutput(new_arrangement(layout, ctx)) for layout in layouts]
+        arranges = [
+            ArrangeOperator("a", stream, layout, edge, ctx)
+            for stream, layout, edge in zip(inputs, layouts, edges, strict=True)
+        ]
+        return [*arranges, JoinOperator("j", edges[0].connect(), edges[1].connect(), node, output, ctx)]
+
+    return build
+
+
+def oracle(null_safe: bool, *, key: bool = True):  # type: ignore[no-untyped-def]
+    def join(left: Multiset, right: Multiset) -> Multiset:
+        result: Multiset = Counter()
+        for a, n in left.items():
+            for b, m in right.items():
+                if not key or (a[0] == b[1] and (null_safe or a[0] is not None)):
+                    result[(*a, *b)] += n * m
+        return result
+
+    return join
+
+
+@pytest.mark.parametrize("bits", [None, 4])
+@pytest.mark.parametrize("seed", range(8))
+def test_join_pairs_every_update_once_at_the_later_time(seed: int, bits: int | None) -> None:
+    rng = random.Random(seed)
+    left = random_history(rng, left_row, updates=100, times=12, negative=True)
+    right = random_history(rng, right_row, updates=100, times=12, negative=True)
+    null_safe = seed % 2 == 0
+    budget = rng.choice((8, 65_536))
+    collector = drive(joining(null_safe), [(LEFT, left), (RIGHT, right)], rng, bits=bits, budget_rows=budget)
+    check(collector, [left, right], oracle(null_safe), OUT)
+
+
+def test_an_empty_key_gives_the_cross_product() -> None:
+    rng = random.Random(1)
+    left = random_history(rng, left_row, updates=30, times=6)
+    right = random_history(rng, right_row, updates=30, times=6)
+    collector = drive(joining(False, key=False), [(LEFT, left), (RIGHT, right)], rng, budget_rows=16)
+    check(collector, [left, right], oracle(False, key=False), OUT)
+
+
+def test_one_update_at_a_time_gives_what_batches_give() -> None:
+    rng = random.Random(2)
+    left = random_history(rng, left_row, updates=60, times=8)
+    right = random_history(rng, right_row, updates=60, times=8)
+    collector = drive(joining(True), [(LEFT, left), (RIGHT, right)], rng, single=True)
+    check(collector, [left, right], oracle(True), OUT)
+
+
+def test_a_complete_input_releases_the_other_trace() -> None:
+    ctx = context()
+    ends = [Output(), Output()]
+    output = Output()
+    collector = Collector(output)
+    operators = joining(False)([end.connect() for end in ends], output, ctx)
+    join = operators[-1]
+    assert isinstance(join, JoinOperator)
+    ends[0].send(batch_of(LEFT, [((1, "a"), 10, 1)]))
+    ends[0].advance(EMPTY)
+    ends[1].advance(Frontier(12))
+    settle(operators, collector)
+    assert [side.handle is None for side in (join._left, join._right)] == [False, True]
+    ends[1].send(batch_of(RIGHT, [(("x", 1), 15, 1)]))
+    ends[1].advance(EMPTY)
+    settle(operators, collector)
+    assert collector.updates == [(("1", "a", "x", "1"), 15, 1)]
+
+
+def test_a_product_of_multiplicities_that_overflows_is_an_error_that_stays() -> None:
+    left = [((1, "a"), 10, 2**40), ((1, "a"), 12, 1 - 2**40), ((2, "a"), 10, 2**31)]
+    right = [(("x", 1), 10, 2**40), (("x", 2), 10, 2**30)]
+    collector = drive(joining(False), [(LEFT, left), (RIGHT, right)], random.Random(0))
+    assert [e[:2] for e in at(collector.errors, 10)] == [("22003", "multiplicity out of range")]
+    assert at(collector.errors, 12)
+    assert at(collector.updates, 12) == Counter({("2", "a", "x", "2"): 2**61})
+
+
+@pytest.mark.parametrize("bits", [None, 4])
+@pytest.mark.parametrize("seed", range(6))
+def test_an_arrangement_holds_the_collection_at_every_time_and_seals_contiguously(seed: int, bits: int | None) -> None:
+    rng = random.Random(seed)
+    history = random_history(rng, left_row, updates=200, times=10, negative=True)
+    layout = Layout(LEFT, (0,))
+    edges: list[ArrangedOutput] = []
+    spies = []
+
+    def build(inputs: Sequence[Stream], output: Output, ctx: OperatorContext) -> list[Operator]:
+        edge = ArrangedOutput(new_arrangement(layout, ctx))
+        edges.append(edge)
+        spies.append(edge.connect())
+        flatten = FlattenOperator("f", edge.connect(), output, ctx)
+        return [ArrangeOperator("a", inputs[0], layout, edge, ctx), flatten]
+
+    collector = drive(build, [(LEFT, history)], rng, bits=bits, budget_rows=rng.choice((8, 65_536)))
+    check(collector, [history], lambda rows: rows, LEFT)
+    snapshot = edges[0].arrangement.oks.snapshot()
+    for time in range(AS_OF, 22):
+        batch = snapshot.read_at(time)  # type: ignore[arg-type]
+        found = Counter(
+            dict(zip(zip(*(c.to_pylist() for c in batch.columns), strict=True), batch.diffs.tolist(), strict=True))
+        )
+        assert found == at(history, time)
+        scanned: Multiset = Counter()
+        for piece in snapshot.scan(below=Frontier(time + 1)):
+            for row, diff in zip(
+                zip(*(c.to_pylist() for c in piece.columns), strict=True), piece.diffs.tolist(), strict=True
+            ):
+                scanned[row] += diff
+        assert Counter({r: n for r, n in scanned.items() if n}) == at(history, time)
+    lower = Frontier(0)
+    for sealed in spies[0].sealed:
+        assert sealed.lower == lower < sealed.upper
+        lower = sealed.upper
+    assert lower == EMPTY
