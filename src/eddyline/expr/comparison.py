@@ -54,7 +54,8 @@ def compare_columns(left: pa.Array, left_type: SqlType, right: pa.Array, right_t
         return _compare_uuids(left, right)
     less = pc.fill_null(pc.less(left, right), False).to_numpy(zero_copy_only=False)
     greater = pc.fill_null(pc.greater(left, right), False).to_numpy(zero_copy_only=False)
-    return greater.astype(np.int8) - less.astype(np.int8)
+    order: Order = greater.astype(np.int8) - less.astype(np.int8)
+    return order
 
 
 def _compare_numeric(left: pa.Array, left_type: SqlType, right: pa.Array, right_type: SqlType) -> Order:

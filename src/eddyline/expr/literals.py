@@ -233,7 +233,9 @@ def _from_timestamp(value: Any) -> LiteralValue:
         return parse_timestamp(value)
     if isinstance(value, datetime.datetime) and value.tzinfo is None:
         return (value - _EPOCH) // _MICROSECOND
-    return _from_date(value) * _DAY_MICROS if type(value) is datetime.date else None  # type: ignore[operator, return-value]
+    if type(value) is datetime.date:
+        return (value - _EPOCH_DAY).days * _DAY_MICROS
+    return None
 
 
 def _from_timestamptz(value: Any) -> LiteralValue:

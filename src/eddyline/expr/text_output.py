@@ -28,7 +28,10 @@ _TEXT = pa.large_string()
 
 
 def text_of(array: pa.Array, sql_type: SqlType, zone: Zone = UTC) -> pa.Array:
-    """Output text of each value in time zone ``zone`` (a boolean is ``t`` or ``f``, char(n) comes without its padding); NULL stays NULL."""
+    """Output text of each value (a boolean is ``t`` or ``f``, char(n) comes without its padding); NULL stays NULL.
+
+    ``zone``: the time zone in which a timestamptz is shown.
+    """
     match sql_type.kind:
         case Kind.BOOLEAN:
             return pc.if_else(array, pa.scalar("t", _TEXT), pa.scalar("f", _TEXT))

@@ -16,9 +16,9 @@ from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit, types
+from numba import types
 
-from eddyline.kernels.kernel import I64, U8, VOID, kernel, read, write
+from eddyline.kernels.kernel import I64, U8, VOID, kernel, read, subroutine, write
 
 __all__ = [
     "CEIL",
@@ -79,7 +79,7 @@ _WIDE_LOW = np.array([10**i & (1 << 64) - 1 for i in range(39)], dtype=np.uint64
 # --- 64-, 128- and 256-bit steps --------------------------------------------------------------------------------
 
 
-@njit(cache=True, nogil=True)
+@subroutine
 def _magnitude(low: Any, high: Any) -> Any:
     """(negative, high, low) of a two's-complement pair of int64."""
     l, h = np.uint64(low), np.uint64(high)  # noqa: E741 - low and high
@@ -91,7 +91,7 @@ def _magnitude(low: Any, high: Any) -> Any:
     return False, h, l
 
 
-@njit(cache=True, nogil=True)
+@subroutine
 def _signed(negative: Any, high: Any, low: Any) -> Any:
     """The pair (low, high) of int64 of a magnitude below 2**127."""
     if negative:
@@ -101,7 +101,7 @@ def _signed(negative: Any, high: Any, low: Any) -> Any:
     return np.int64(low), np.int64(high)
 
 
-@njit(cache=True, nogil=True)
+@subroutine
 def _multiply64(a: Any, b: Any) -> Any:
     """(high, low) of a 64 × 64 product."""
     a1, a0, b1, b0 = a >> _32, a & _LOW32, b >> _32, b & _LOW32
@@ -111,7 +111,7 @@ def _multiply64(a: Any, b: Any) -> Any:
     return a1 * b1 + (middle >> _32) + (other >> _32), (other << _32) | (low & _LOW32)
 
 
-@njit(cache=True, nogil=True)
+@subroutine
 def _add_carry(a: Any, b: Any, carry: Any) -> Any:
     total = a + b
     out = _1 if total < a else _0
@@ -121,7 +121,7 @@ def _add_carry(a: Any, b: Any, carry: Any) -> Any:
     return total2, out
 
 
-@njit(cache=True, nogil=True)
+@subroutine
 def _multiply128(ah: Any, al: Any, bh: Any, bl: Any) -> Any:
     """Four words, highest first, of a 128 × 128 product."""
     h00, w0 = _multiply64(al, bl)
@@ -135,12 +135,12 @@ def _multiply128(ah: Any, al: Any, bh: Any, bl: Any) -> Any:
     return h11 + c3 + c4, w2, w1, w0
 
 
-@njit(cache=True, nogil=True)
+@subroutine
 def _below(ah: Any, al: Any, bh: Any, bl: Any) -> Any:
     return ah < bh or (ah == bh and al < bl)
 
 
-@njit(cache=True, nogil=True)
+@subroutine
 def _times_ten_to(high: Any, low: Any, exponent: Any) -> Any:
     """Four words of the magnitude × 10**exponent, and whether even those were too few."""
     w3, w2, w1, w0 = _0, _0, high, low
@@ -162,7 +162,7 @@ def _times_ten_to(high: Any, low: Any, exponent: Any) -> Any:
     return w3, w2, w1, w0, False
 
 
-@njit(cache=True, nogil=True)
+@subroutine
 def _divide32(high: Any, low: Any, divisor: Any) -> Any:
     """(high, low, remainder) of a magnitude by a divisor below 2**32."""
     q3, r = (high >> _32) // divisor, (high >> _32) % divisor
@@ -175,7 +175,7 @@ def _divide32(high: Any, low: Any, divisor: Any) -> Any:
     return (q3 << _32) | q2, (q1 << _32) | q0, r
 
 
-@njit(cache=True, nogil=True)
+@subroutine
 def _divide_ten_to(high: Any, low: Any, exponent: Any, mode: Any, negative: Any) -> Any:
     """The magnitude / 10**exponent (exponent >= 1), rounded by ``mode``."""
     if high == _0 and exponent <= 19:
@@ -201,7 +201,7 @@ def _divide_ten_to(high: Any, low: Any, exponent: Any, mode: Any, negative: Any)
     return qh, quotient
 
 
-@njit(cache=True, nogil=True)
+@subroutine
 def _divide256(w3: Any, w2: Any, w1: Any, w0: Any, bh: Any, bl: Any) -> Any:
     """Quotient (four words) and remainder (two) of 256 bits by a non-zero magnitude below 2**127."""
     if bh == _0 and bl <= _LOW32:
@@ -245,13 +245,13 @@ def _divide256(w3: Any, w2: Any, w1: Any, w0: Any, bh: Any, bl: Any) -> Any:
     return q3, q2, q1, q0, rh, rl
 
 
-@njit(cache=True, nogil=True)
+@subroutine
 def _too_wide(high: Any, low: Any, digits: Any) -> Any:
     """The magnitude has more than ``digits`` digits (0 <= digits <= 38)."""
     return not _below(high, low, _WIDE_HIGH[digits], _WIDE_LOW[digits])
 
 
-@njit(cache=True, nogil=True)
+@subroutine
 def _digits(high: Any, low: Any) -> Any:
     """How many decimal digits the magnitude has; 0 for 0."""
     count = 0
@@ -260,12 +260,12 @@ def _digits(high: Any, low: Any) -> Any:
     return count
 
 
-@njit(cache=True, nogil=True)
+@subroutine
 def _scale_of(words: Any, row: Any, scale: Any) -> Any:
     return words[row, 2] if scale < 0 else scale
 
 
-@njit(cache=True, nogil=True)
+@subroutine
 def _put(out: Any, row: Any, negative: Any, high: Any, low: Any, scale: Any) -> Any:
     out[row, 0], out[row, 1] = _signed(negative, high, low)
     if out.shape[1] == 3:
@@ -389,7 +389,7 @@ def numeric_rescale(words: Any, scale: Any, target: Any, mode: Any, digits: Any,
             _put(out, i, negative, high, low, shown)
 
 
-@njit(cache=True, nogil=True)
+@subroutine
 def _base10000(high: Any, low: Any, scale: Any) -> Any:
     """(weight, first digit) of the value in base 10,000, digits aligned at the decimal point; (0, 0) for 0."""
     count = _digits(high, low)

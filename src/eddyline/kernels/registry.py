@@ -7,6 +7,7 @@ from typing import Final
 
 from eddyline.kernels import (
     encode,
+    floatmath,
     floatsum,
     gather,
     groups,
@@ -22,7 +23,7 @@ from eddyline.kernels.kernel import Kernel
 __all__ = ["KERNELS", "MODULES", "warm"]
 
 #: the files that hold kernels
-MODULES: Final = (encode, floatsum, gather, groups, hashing, numeric, prefix, reduce, rows, search)
+MODULES: Final = (encode, floatmath, floatsum, gather, groups, hashing, numeric, prefix, reduce, rows, search)
 
 KERNELS: Final[tuple[Kernel, ...]] = tuple(
     value for module in MODULES for value in vars(module).values() if isinstance(value, Kernel)
