@@ -6,7 +6,6 @@ import itertools
 
 import numpy as np
 import pytest
-from tests.compute.runtime_harness import PAIR, Harness, collect, dataflow, indexed, one_shot, pairs, rows_of
 
 from eddyline.controller.events import Hydrated
 from eddyline.errors import DatabaseError
@@ -25,6 +24,7 @@ from eddyline.plan.dataflow import (
 )
 from eddyline.repr.time import EMPTY, Time
 from eddyline.repr.types import BIGINT, BOOLEAN
+from tests.compute.runtime_harness import PAIR, Harness, collect, dataflow, indexed, one_shot, pairs, rows_of
 
 pytestmark = pytest.mark.parametrize("workers", [1, 3])
 
@@ -442,3 +442,30 @@ def test_collided_hashes_change_nothing(workers: int) -> None:
     assert len(db.read("i", keys=((3,),))) == 29
     db.commit({"t": pairs([(n, n % 7) for n in range(0, 200, 2)], [-1] * 100)})
     assert len(db.read("i")) == 100
+
+
+def test_subscription_up_to_a_time_that_is_past_already_ends_at_once(workers: int) -> None:
+    db = Harness(workers)
+    db.table("t")
+    for n in range(3):
+        db.commit({"t": pairs([(n, n)])})
+    description = dataflow("s", ImportSource("t", PAIR), ExportSubscribe("s", 0, PAIR))
+    db.controller.create_dataflow(type(description)(description.name, description.operators, 0, db.time - 1))
+    db.settle()
+    assert [c.upper for c in db.changes("s")] == [EMPTY]
+    assert rows_of(db.changes("s")[0]) == {}
+
+
+def test_an_unexpected_failure_of_a_peek_fails_only_the_peek(workers: int) -> None:
+    db = Harness(workers)
+    db.table("t")
+    db.commit({"t": pairs([(1, 1)])})
+    db.controller.create_dataflow(indexed("i", "t"))
+    db.settle()
+    unknown = Mfp((MapStep(Call("no such function", (), BIGINT)),), (0, 2), PAIR)
+    uuid = db.peek("i", db.time, mfp=unknown)
+    db.settle()
+    error = db.answers(uuid)[0].error
+    assert error is not None
+    assert error[0] == "XX000"
+    assert db.read("i") == {(1, 1): 1}

@@ -31,6 +31,8 @@ class Dataflow:
     #: something may be pending
     scheduled: bool = True
     hydrated: bool = False
+    #: its arrangements may have merges to do
+    unmerged: bool = False
     dropped_exports: set[str] = field(default_factory=set)
     _cursor: int = 0
 
@@ -52,7 +54,7 @@ class Dataflow:
             operator = self.operators[self._cursor]
             self._cursor = (self._cursor + 1) % count
             if operator.pending() and operator.step():
-                moved = True
+                moved = self.unmerged = True
                 idle = 0
                 if expired():
                     return True
@@ -73,11 +75,13 @@ class Dataflow:
                 source.set_steady()
 
     def merge(self, fuel_rows: int) -> bool:
-        """Pays merge debt of one arrangement; True if there was any."""
-        for arrangement in self.arrangements:
-            for trace in (arrangement.oks, arrangement.errs):
-                if trace.work(fuel_rows):
-                    return True
+        """Pays merge debt of one arrangement; True if there is more."""
+        if self.unmerged:
+            for arrangement in self.arrangements:
+                for trace in (arrangement.oks, arrangement.errs):
+                    if trace.work(fuel_rows):
+                        return True
+            self.unmerged = False
         return False
 
     def frontiers(self) -> list[tuple[str, Frontier]]:

@@ -100,7 +100,10 @@ class _Sealing:
         return not self._input.drained() or self.sealable()
 
     def sealable(self) -> bool:
-        return self._input.frontier > max(self.sealed, Frontier(self._context.as_of))
+        """An interval ends past as_of, but for a dataflow that ends before it."""
+        frontier = self._input.frontier
+        past = frontier > self._context.as_of or frontier >= self._context.until
+        return past and frontier > self.sealed and self.sealed < self._context.until
 
     def take(self) -> bool:
         moved = self._rows.take(self._input)

@@ -8,6 +8,7 @@ I3  a walk reads one immutable snapshot, taken when it starts.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -28,6 +29,8 @@ from eddyline.trace.hasher import Hasher
 from eddyline.trace.run import consolidate
 
 __all__ = ["PeekTask", "canceled", "limited", "peek_error"]
+
+_log = logging.getLogger("eddyline.compute")
 
 
 def peek_error(uuid: str, error: DatabaseError) -> PeekResponse:
@@ -81,6 +84,9 @@ class PeekTask:
             return self._finish()
         except DatabaseError as error:
             return peek_error(self.peek.uuid, error)
+        except Exception as error:  # noqa: BLE001 - a read changes nothing, so only the read fails
+            _log.exception("peek of %s failed", self.peek.target)
+            return peek_error(self.peek.uuid, make_error("XX000", f"{type(error).__name__}: {error}"))
 
     def _start(self) -> PeekResponse | None:
         arrangement = self._export.arrangement

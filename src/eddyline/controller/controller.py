@@ -59,6 +59,7 @@ from eddyline.storage.store import TableStore
 __all__ = ["Controller"]
 
 _log = logging.getLogger("eddyline.controller")
+_ROLES = {ExportIndex: Role.INDEX, ExportMaterializedView: Role.VIEW, ExportSubscribe: Role.SUBSCRIPTION}
 _LOST = ("58000", "the replica was lost", "The statement can be tried again.")
 
 
@@ -120,17 +121,15 @@ class Controller:
         at = self.choose_as_of(imports) if as_of is None else as_of
         holds = self.acquire_holds(imports, at)
         description = _checked_shape(msgspec.structs.replace(description, as_of=at))
+        try:
+            self._create_views(description, at)
+        except BaseException:
+            holds.close()
+            raise
         state = DataflowState(description, {e.id for e in description.exports}, list(holds.holds))
         self._dataflows.append(state)
         for export in description.exports:
-            match export:
-                case ExportIndex():
-                    role = Role.INDEX
-                case ExportMaterializedView():
-                    role = Role.VIEW
-                    self._store.create_view(export.id, export.types, names=(), view=description.name, as_of=at)
-                case ExportSubscribe():
-                    role = Role.SUBSCRIPTION
+            role = _ROLES[type(export)]
             self._collections[export.id] = CollectionState(export.id, role, at, state, since=Frontier(at))
         self._send(CreateDataflow(description))
         for export in description.exports:
@@ -138,6 +137,14 @@ class Controller:
             if isinstance(export, ExportMaterializedView):
                 self._send(AllowWrites(export.id))
         return at
+
+    def _create_views(self, description: DataflowDescription, as_of: Time) -> None:
+        for export in description.exports:
+            if export.id in self._collections:
+                raise make_error("XX000", f"collection {export.id} exists already")
+        for export in description.exports:
+            if isinstance(export, ExportMaterializedView):
+                self._store.create_view(export.id, export.types, names=(), view=description.name, as_of=as_of)
 
     def choose_as_of(self, imports: Iterable[str]) -> Time:
         """The newest time at which every import is complete, or the least at which all are readable."""

@@ -23,10 +23,13 @@ def check_append(collection: Collection, batch: Batch, net: Batch, time: Time, h
     Raises 22023 for a retraction of a row that is not there, 23505 for a second row with a key.  Cost: one probe of
     the touched keys; nothing for insertions into a table without a key.
     """
-    touched = net if collection.key is not None else net.take(np.flatnonzero(net.diffs < 0))
-    if not len(touched):
+    if not len(net):
         return
-    after = _rows_after(collection, touched, time, hasher)
+    if collection.key is None:
+        if int(net.diffs.min()) > 0:
+            return
+        net = net.take(np.flatnonzero(net.diffs < 0))
+    after = _rows_after(collection, net, time, hasher)
     if len(after) and int(after.diffs.min()) < 0:
         raise _missing_row(collection, after.take(np.flatnonzero(after.diffs < 0)[:1]))
     if collection.key is not None:
@@ -48,8 +51,9 @@ def _check_unique(collection: Collection, batch: Batch, after: Batch, hasher: Ha
     columns = tuple(after.columns[c] for c in key)
     types = tuple(after.types[c] for c in key)
     first = first_equal(columns, types, len(after), hasher)
-    totals = np.zeros(len(after), np.int64)
-    np.add.at(totals, first, after.diffs)
+    repeated = np.flatnonzero(first != np.arange(len(first)))
+    totals = after.diffs.copy()
+    np.add.at(totals, first[repeated], after.diffs[repeated])
     crowded = np.flatnonzero(totals > 1)
     if not len(crowded):
         return

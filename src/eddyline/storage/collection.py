@@ -94,6 +94,8 @@ class Collection:
         self.oks = Trace(self.layout)
         self.errs = Trace(self.error_layout)
         self._held = [t.handle(since=Frontier(MIN_TIME), through=EMPTY) for t in (self.oks, self.errs)]
+        #: whether the traces may have merges to do; guarded by ``turn``
+        self.unmerged = False
         # The rest is guarded by the store's state lock.
         self.since = Frontier(since)
         self.upper = Frontier(MIN_TIME)  # views only; the tables share the store's
@@ -102,22 +104,30 @@ class Collection:
         self.followers: list[Follower] = []
         self.dropped = False
 
-    def write(self, rows: Batch | None, errors: Batch | None, upper: Frontier) -> None:
-        """Puts updates into the traces; ``upper`` is past their times.  Needs ``turn``."""
-        for trace, layout, batch in ((self.oks, self.layout, rows), (self.errs, self.error_layout, errors)):
-            if batch is not None and len(batch):
-                lower = trace.upper
-                trace.insert(build_run(batch, layout, self._hasher, lower=lower, upper=upper, since=trace.since))
+    def write(self, rows: Batch | None, errors: Batch | None, upper: Frontier) -> Commit:
+        """Puts updates into the traces; ``upper`` is past their times.  Needs ``turn``.
+
+        The commit returned shares the columns of the new runs, so that nothing of the caller's is kept.
+        """
+        written = (
+            _insert(self.oks, self.layout, rows, upper, self._hasher),
+            _insert(self.errs, self.error_layout, errors, upper, self._hasher),
+        )
+        self.unmerged = True
+        return Commit(upper, *written, sum(map(batch_bytes, written)))
 
     def compact(self, since: Frontier) -> None:
         """Lets the traces forget times below ``since``, which the state lock's holder has chosen.  Needs ``turn``."""
         for handle in self._held:
             handle.downgrade(since)
+        self.unmerged = True
 
     def work(self, fuel_rows: int) -> bool:
         """Merges runs; True if more is left.  Needs ``turn``."""
-        more = self.oks.work(fuel_rows)
-        return self.errs.work(fuel_rows) or more
+        if self.unmerged:
+            more = self.oks.work(fuel_rows)
+            self.unmerged = self.errs.work(fuel_rows) or more
+        return self.unmerged
 
     def snapshots(self) -> tuple[Snapshot, Snapshot]:
         """Rows and errors as they are in the traces, perhaps past the published upper."""
@@ -131,3 +141,12 @@ class Collection:
             keys, key_types, hashes, below=Frontier(at + 1), null_safe=(True,) * len(keys)
         )
         return Batch(self.types, tuple(matches.columns), matches.times, matches.diffs).advanced(at)
+
+
+def _insert(trace: Trace, layout: Layout, batch: Batch | None, upper: Frontier, hasher: Hasher) -> Batch | None:
+    """Adds a run with the batch's updates to the trace; the run's own columns, or None without updates."""
+    if batch is None or not len(batch):
+        return None
+    run = build_run(batch, layout, hasher, lower=trace.upper, upper=upper, since=trace.since)
+    trace.insert(run)
+    return run.batch()

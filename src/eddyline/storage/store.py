@@ -15,6 +15,7 @@ and queues; O(1) steps, never held across a kernel).  Readers take ``_state`` on
 
 from __future__ import annotations
 
+import dataclasses
 import threading
 import time as wall
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -28,7 +29,7 @@ from eddyline.repr.rowerror import ERR_TYPES, row_error
 from eddyline.repr.time import EMPTY, MIN_TIME, Frontier, Time
 from eddyline.repr.types import SqlType
 from eddyline.storage.checks import check_append
-from eddyline.storage.collection import Collection, CollectionKind, Commit, Follower, batch_bytes
+from eddyline.storage.collection import Collection, CollectionKind, Commit, Follower
 from eddyline.storage.reader import Reader
 from eddyline.trace.hasher import Hasher
 from eddyline.trace.run import consolidate
@@ -243,22 +244,21 @@ class TableStore:
                 net = consolidate(at_time, self._hasher)
                 check_append(collection, at_time, net, time, self._hasher)
                 changes.append((collection, net))
-            upper = Frontier(time + 1)
+            written: list[tuple[Collection, Commit]] = []
             for collection, net in changes:
                 with collection.turn:
-                    collection.write(net, None, upper)
-            self._publish_commit(changes, time)
+                    written.append((collection, collection.write(net, None, Frontier(time + 1))))
+            self._publish(written, time)
         self._notify(frozenset(c.id for c, _ in changes))
 
-    def _publish_commit(self, changes: list[tuple[Collection, Batch]], time: Time) -> None:
-        upper = Frontier(time + 1)
+    def _publish(self, written: list[tuple[Collection, Commit]], time: Time) -> None:
         moved: list[tuple[Collection, Frontier]] = []
         with self._state:
-            for collection, net in changes:
+            for collection, commit in written:
                 collection.last_write = time
-                self._enqueue(collection, Commit(upper, net, None, batch_bytes(net)))
-            self._tables_upper = upper
-            for collection, _ in changes:
+                self._enqueue(collection, commit)
+            self._tables_upper = Frontier(time + 1)
+            for collection, _ in written:
                 since = self._advance_since(collection)
                 if since is not None:
                     moved.append((collection, since))
@@ -279,16 +279,12 @@ class TableStore:
             if upper <= collection.upper:
                 return
             bound = upper if upper != EMPTY else _past(collection.upper, rows, errors)
-            collection.write(rows, errors, bound)
+            commit = dataclasses.replace(collection.write(rows, errors, bound), upper=upper)
             with self._state:
                 collection.upper = upper
                 for batch in (rows, errors):
                     if len(batch):
                         collection.last_write = Time(max(collection.last_write, int(batch.times.max())))
-                commit = Commit(
-                    upper, rows if len(rows) else None, errors if len(errors) else None,
-                    batch_bytes(rows) + batch_bytes(errors),
-                )
                 self._enqueue(collection, commit)
                 since = self._advance_since(collection)
             if since is not None:
