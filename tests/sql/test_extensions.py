@@ -94,6 +94,7 @@ def test_subscribe_to_a_name() -> None:
 def test_subscribe_to_a_query_with_everything() -> None:
     syntax = node("SUBSCRIBE (SELECT 1 AS of FROM t) AS OF 1 UP TO 2 WITH (SNAPSHOT = false, PROGRESS)")
     assert isinstance(syntax, SubscribeSyntax)
+    assert syntax.as_of is not None and syntax.up_to is not None
     assert syntax.as_of.a_const.ival.ival == 1
     assert syntax.up_to.a_const.ival.ival == 2
     assert (syntax.snapshot, syntax.progress) == (False, True)

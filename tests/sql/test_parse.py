@@ -146,4 +146,5 @@ def test_locations_inside_subscribe() -> None:
     statement = only(text)
     assert isinstance(statement.node, SubscribeSyntax)
     assert statement.position(statement.node.query.target_list[0].res_target.location) == text.index("a FROM") + 1
+    assert statement.node.as_of is not None
     assert statement.position(statement.node.as_of.column_ref.location) == len(text)

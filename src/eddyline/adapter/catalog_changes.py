@@ -37,6 +37,7 @@ __all__ = [
     "create_view",
     "drop",
     "drop_schema",
+    "gets",
 ]
 
 _NAME_BYTES = 63

@@ -15,13 +15,14 @@ from eddyline.sql.algebra import Cte, Filter, Node, With
 from eddyline.sql.ast import AstNode
 from eddyline.sql.binding import Block, Context
 from eddyline.sql.catalog_view import CatalogItem
+from eddyline.sql.comparison import conjuncts
 from eddyline.sql.conversion import coerce, is_unknown
 from eddyline.sql.decorrelate import decorrelate, positional
 from eddyline.sql.expressions import bind_boolean
 from eddyline.sql.from_clause import bind_from
 from eddyline.sql.named_objects import writable_table
 from eddyline.sql.scope import Entry, Scope, ScopeColumn
-from eddyline.sql.select import bind_ctes, conjuncts
+from eddyline.sql.select import bind_ctes
 from eddyline.sql.statement_binding import StatementBinding
 from eddyline.sql.statements import Returning
 from eddyline.sql.targets import bind_targets
