@@ -52,7 +52,7 @@ def test_a_branch_is_evaluated_only_for_the_rows_that_reach_it() -> None:
 def test_a_failing_condition_fails_its_row_and_no_branch_sees_it() -> None:
     expr = Case(((FAILS, Literal(1, INTEGER)),), Raise("22000", "reached", INTEGER), INTEGER)
     assert run(expr, ints(1, 2)) == ([None, None], [0, 1])
-    array, errors = evaluate(expr, [ints(1, 2)], 2)
+    _, errors = evaluate(expr, [ints(1, 2)], 2)
     assert errors is not None and set(errors.sqlstates) == {"22012"}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from random import Random
 from typing import Any
 
@@ -143,7 +144,7 @@ def texts(values: list[Decimal128]) -> list[str]:
     data = np.zeros(offsets[-1], np.uint8)
     k.numeric_format(words, k.PER_VALUE, offsets, data)
     raw = data.tobytes()
-    return [raw[a:b].decode() for a, b in zip(offsets[:-1], offsets[1:], strict=True)]
+    return [raw[a:b].decode() for a, b in pairwise(offsets.tolist())]
 
 
 def parsed(lines: list[str]) -> list[Any]:
