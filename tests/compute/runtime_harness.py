@@ -154,7 +154,7 @@ class Harness:
         assert answer.error is None, answer.error
         return rows_of(answer)
 
-    def step_until(self, condition: Callable[[], bool], steps: int = 100_000) -> None:
+    def step_until(self, condition: Callable[[], object], steps: int = 100_000) -> None:
         for _ in range(steps):
             if condition():
                 return

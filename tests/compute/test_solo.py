@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 
 import numpy as np
@@ -368,7 +369,7 @@ def test_a_steady_index_is_not_behind_while_another_hydrates(workers: int) -> No
     for n in range(5):
         db.commit({"small": pairs([(n, n)])})
         uuid = db.peek("steady", db.time)
-        db.step_until(lambda uuid=uuid: bool(db.answers(uuid)), 60)
+        db.step_until(functools.partial(db.answers, uuid), 60)
         assert not db.controller.hydrated("slow")
     db.settle()
     assert len(db.read("slow")) == 30_000
