@@ -51,6 +51,7 @@ from eddyline.sql.algebra import (
     TopK,
     Union,
     With,
+    aggregate_exprs,
     expressions,
     inputs,
 )
@@ -411,11 +412,7 @@ class Lowering:
         below = self.lower(node.input, domain)
         exprs = [e for _, e in node.keys]
         for _, call in node.aggregates:
-            exprs += [
-                *call.args,
-                *([call.filter] if call.filter is not None else []),
-                *(e for e, _, _ in call.order_by),
-            ]
+            exprs += aggregate_exprs(call)
         wide, plain = self.prepared(below, exprs)
         rest = iter([wide.place(e) for e in plain])
         outer = _domain_ids(domain)

@@ -172,9 +172,9 @@ def _op(node: AstNode, context: Context) -> Expr:
 
 def _operand(node: AstNode, other: AstNode | None, context: Context, other_is_row: bool = False) -> Value:
     """A side of an operator: beside a row, a scalar subquery is a row of its columns."""
-    if kind_of(node) == "sub_link" and enum_name(node.sub_link, "sub_link_type") == "EXPR_SUBLINK":
-        if other_is_row or (other is not None and kind_of(other) == "row_expr"):
-            return bind_row_subquery(node.sub_link, context)
+    beside_row = other_is_row or (other is not None and kind_of(other) == "row_expr")
+    if beside_row and kind_of(node) == "sub_link" and enum_name(node.sub_link, "sub_link_type") == "EXPR_SUBLINK":
+        return bind_row_subquery(node.sub_link, context)
     return bind_value(node, context)
 
 

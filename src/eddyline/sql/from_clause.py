@@ -225,7 +225,7 @@ def _join(node: AstNode, context: Context, left: Scope) -> FromItem:
         theirs = {c.name for c in second.visible}
         names = tuple(dict.fromkeys(c.name for c in first.visible if c.name in theirs))
     if names:
-        result = _using(kind, first, second, names, scope, context)
+        result = _using(kind, first, second, names=names, scope=scope, context=context)
     else:
         result = FromItem(Join(kind, first.node, second.node, ()), scope.entries, scope.visible)
     if node.HasField("quals"):
@@ -253,7 +253,7 @@ def _right_scope(first: FromItem, kind: JoinKind, left: Scope) -> Scope:
 
 
 def _using(
-    kind: JoinKind, first: FromItem, second: FromItem, names: Sequence[str], scope: Scope, context: Context
+    kind: JoinKind, first: FromItem, second: FromItem, *, names: Sequence[str], scope: Scope, context: Context
 ) -> FromItem:
     """JOIN … USING: equality on the named columns, each shown once, first."""
     on: list[Expr] = []
@@ -289,9 +289,9 @@ def _merged_value(kind: JoinKind, pair: Sequence[Expr], common: SqlType) -> Expr
             return pair[1]
         case JoinKind.FULL:
             return Coalesce(tuple(pair), common)
-    return (
-        pair[0] if isinstance(pair[0], Column) or not isinstance(pair[1], Column) or kind is JoinKind.LEFT else pair[1]
-    )
+    # Prefer the side that needs no cast; for an inner join they are equal.
+    uncast = kind is JoinKind.INNER and isinstance(pair[1], Column) and not isinstance(pair[0], Column)
+    return pair[1] if uncast else pair[0]
 
 
 def _using_column(item: FromItem, name: str, side: str) -> ScopeColumn:

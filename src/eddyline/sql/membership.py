@@ -57,7 +57,7 @@ def _long_list(context: Context, left: Expr, items: list[Literal], position: int
     values = tuple((exactly(coerce(i, target, context.binding.parameters), target),) for i in items)
     column = ids.new(target)
     node = Rows(values, (column,), (target,))
-    return _quantified(context, left, "=", _Listed(node, (column,)), SubqueryKind.ANY, position)
+    return _quantified(context, left, "=", _Listed(node, (column,)), kind=SubqueryKind.ANY, position=position)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +98,7 @@ def bind_sublink(node: AstNode, test: Value | None, context: Context) -> Expr:
     name = name_list(node.oper_name)[-1] if node.oper_name else "="
     name = "<>" if name == "!=" else name
     which = SubqueryKind.ALL if kind == "ALL_SUBLINK" else SubqueryKind.ANY
-    return _quantified(context, test, name, result, which, position)
+    return _quantified(context, test, name, result, kind=which, position=position)
 
 
 def _quantified(
@@ -106,6 +106,7 @@ def _quantified(
     test: Value,
     name: str,
     result: SubselectResult | _Listed,
+    *,
     kind: SubqueryKind,
     position: int | None,
 ) -> Expr:

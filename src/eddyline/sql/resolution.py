@@ -21,7 +21,6 @@ from eddyline.sql.conversion import (
     coerce,
     exactly,
     is_unknown,
-    numeric_scale,
     same_layout,
 )
 
@@ -45,8 +44,8 @@ def bind_operator(
 ) -> Expr:
     """The call of operator ``name`` (one argument: prefix)."""
     key = f"u{name}" if len(args) == 1 and name in ("+", "-") else name
-    candidates = _narrow_literals(name, overloads(key), args)
-    chosen = _choose(candidates, args, _kinds_of, assume_same=len(args) == 2)
+    args = _narrow_literals(name, args)
+    chosen = _choose(overloads(key), args, _kinds_of, assume_same=len(args) == 2)
     if chosen is None or isinstance(chosen, list):
         raise _operator_error(name, args, ambiguous=chosen is not None, position=position)
     return _apply(chosen, args, parameters, positions)
@@ -159,19 +158,20 @@ def comparable(args: Sequence[Expr], parameters: Parameters) -> list[Expr]:
     return [exactly(coerce(a, NUMERIC, parameters), NUMERIC) for a in args]
 
 
-def _narrow_literals(name: str, candidates: tuple[Overload, ...], args: Sequence[Expr]) -> tuple[Overload, ...]:
-    """For ``smallint_column = 5`` the comparison of smallints: same answer, and an index on the column serves it."""
+def _narrow_literals(name: str, args: Sequence[Expr]) -> Sequence[Expr]:
+    """``smallint_column = 5`` compares smallints, ``numeric_column = 5`` numerics of the column's scale: the same
+    answer, and an index on the column serves it."""
     if len(args) != 2 or name not in ("=", "<>", "<", "<=", ">", ">="):
-        return candidates
-    for literal, other in ((args[0], args[1]), (args[1], args[0])):
+        return args
+    for position, (literal, other) in enumerate(((args[0], args[1]), (args[1], args[0]))):
         bounds = INTEGER_RANGES.get(other.type.kind)
-        if isinstance(literal, Literal) and literal.type.kind in INTEGER_RANGES and bounds is not None:
-            value = literal.value
-            if isinstance(value, int) and bounds[0] <= value <= bounds[1]:
-                return tuple(c for c in candidates if c.args == (other.type.kind, other.type.kind))
-        if isinstance(literal, Literal) and other.type.kind is Kind.NUMERIC and numeric_scale(literal.type) is not None:
-            return tuple(c for c in candidates if c.args == (Kind.NUMERIC, Kind.NUMERIC))
-    return candidates
+        if not isinstance(literal, Literal) or literal.type.kind not in INTEGER_RANGES or bounds is None:
+            continue
+        value = literal.value
+        if isinstance(value, int) and bounds[0] <= value <= bounds[1]:
+            narrowed = Literal(value, SqlType(other.type.kind))
+            return (narrowed, other) if position == 0 else (other, narrowed)
+    return args
 
 
 def _choose(

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from eddyline.errors import make_error, unsupported
 from eddyline.expr.ir import Column, Expr, Literal
 from eddyline.repr.types import BIGINT, TEXT, SqlType
-from eddyline.sql.algebra import UNIT, Cte, Distinct, Filter, FreeIds, Map, Node, Rows, TopK, With
+from eddyline.sql.algebra import UNIT, Cte, Distinct, Filter, FreeIds, Map, Node, Rows, TopK, With, outputs
 from eddyline.sql.ast import AstNode, enum_name, expect_fields, kind_of, name_list
 from eddyline.sql.binding import Block, Context, CteEntry
 from eddyline.sql.comparison import conjuncts, mentions
@@ -169,7 +169,7 @@ def _bind_set_operation(stmt: AstNode, outer: Context) -> Query:
     chain = bind_chain(stmt, outer, bind_arm)
     scope = Scope(outer=outer.scope, owner=context.block)
     scope.visible = [
-        ScopeColumn(t.name, i, t.expr.type) for t in chain.targets if (i := _column_id(t.expr)) is not None
+        ScopeColumn(t.name, t.expr.index, t.expr.type) for t in chain.targets if isinstance(t.expr, Column)
     ]
     query = Query(chain.node, chain.targets, context)
     query.order = sort_items(stmt.sort_clause, chain.targets, context.within(scope), "ORDER BY")
@@ -240,11 +240,12 @@ def _materialise(query: Query) -> list[int]:
     computed: list[tuple[int, Expr]] = []
     columns: list[int] = []
     known: dict[Expr, int] = {}
+    available = outputs(query.node)  # an outer query's column is not one of ours until it is mapped
     for target in query.targets:
         expr = target.expr
         if is_unknown(expr):
             expr = coerce(expr, TEXT, query.context.binding.parameters)
-        if isinstance(expr, Column) and expr.index not in ids.subqueries:
+        if isinstance(expr, Column) and expr.index in available:
             number = expr.index
         elif expr in known:
             number = known[expr]
@@ -280,12 +281,13 @@ def _apply_distinct(query: Query, distinct_on: list[Expr], stmt: AstNode, contex
                 )
         query.node = Distinct(query.node, tuple(dict.fromkeys(columns)))
         return
+    available = outputs(query.node)
     on_ids: list[int] = []
     computed: list[tuple[int, Expr]] = []
     for expr in distinct_on:
         if expr in targets_before:
             on_ids.append(columns[targets_before[expr]])
-        elif isinstance(expr, Column) and expr.index not in ids.subqueries:
+        elif isinstance(expr, Column) and expr.index in available:
             on_ids.append(expr.index)
         else:
             on_ids.append(ids.new(expr.type))
@@ -302,13 +304,14 @@ def _apply_distinct(query: Query, distinct_on: list[Expr], stmt: AstNode, contex
 def _order_columns(query: Query) -> tuple[tuple[int, bool, bool], ...]:
     """The sort keys as columns, those that are not yet one being computed."""
     ids = query.context.binding.ids
+    available = outputs(query.node)
     computed: dict[Expr, int] = {}
     keys: list[tuple[int, bool, bool]] = []
     for number, item in enumerate(query.order):
         expr = item.expr
         if isinstance(expr, Literal):
             continue  # the same for all rows
-        if isinstance(expr, Column) and expr.index not in ids.subqueries:
+        if isinstance(expr, Column) and expr.index in available:
             column = expr.index
         else:
             column = computed.setdefault(expr, ids.new(expr.type))
@@ -339,7 +342,7 @@ def _bind_limits(stmt: AstNode, query: Query, outer: Context) -> None:
             raise unsupported(f"a subquery in {clause}", position=position)
         if isinstance(value, Literal) and isinstance(value.value, int) and value.value < 0:
             state = "2201W" if clause == "LIMIT" else "2201X"
-            raise make_error(state, f"{clause} must not be negative", position=position)
+            raise make_error(state, f"{clause} must not be negative")
         if clause == "LIMIT":
             query.limit = value
         else:

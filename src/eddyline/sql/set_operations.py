@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from eddyline.errors import make_error, unsupported
 from eddyline.expr.ir import Column, Expr
 from eddyline.repr.types import SqlType
-from eddyline.sql.algebra import Distinct, Ids, Map, Node, SetKind, SetOperation, Union
+from eddyline.sql.algebra import Distinct, Ids, Map, Node, SetKind, SetOperation, Union, outputs
 from eddyline.sql.ast import AstNode, enum_name, expect_fields
 from eddyline.sql.binding import Context
 from eddyline.sql.conversion import Parameters, coerce, common_type, exactly
@@ -94,9 +94,10 @@ def _union(
 def _typed(arm: Arm, types: Sequence[SqlType], ids: Ids, parameters: Parameters) -> tuple[Node, tuple[int, ...]]:
     columns: list[int] = []
     computed: list[tuple[int, Expr]] = []
+    available = outputs(arm.node)
     for target, sql_type in zip(arm.targets, types, strict=True):
         expr = exactly(coerce(target.expr, sql_type, parameters, position=target.position), sql_type)
-        if isinstance(expr, Column) and expr.index not in ids.subqueries:
+        if isinstance(expr, Column) and expr.index in available:
             columns.append(expr.index)
         else:
             columns.append(ids.new(sql_type))

@@ -237,7 +237,7 @@ class Attachment:
                 match = self._flagged(known, matched)
                 on = (Call("eq", (test, self._ids.column(item)), BOOLEAN),)
                 joined = join_lowered(JoinKind.LEFT, first, match, on)
-                return self._with_flags(joined, local, keys, item, some, with_null)
+                return self._with_flags(joined, local, keys, item=item, some=some, with_null=with_null)
 
             return self._lowering.shared(narrow, both)
 
@@ -257,7 +257,7 @@ class Attachment:
         )
 
     def _with_flags(
-        self, joined: Lowered, rows: Lowered, keys: tuple[int, ...], item: int, some: int, with_null: int
+        self, joined: Lowered, rows: Lowered, keys: tuple[int, ...], *, item: int, some: int, with_null: int
     ) -> Lowered:
         """Adds per domain value: is there a row, is one of its items NULL.  Both NULL or false without rows."""
         count = self._ids.new(BIGINT)
