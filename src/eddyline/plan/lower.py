@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from eddyline.errors import InternalError, make_error
-from eddyline.expr.ir import Expr, Literal
+from eddyline.expr.evaluate import evaluate
+from eddyline.expr.ir import Expr, Literal, LiteralValue
+from eddyline.expr.literals import scalar_literal
 from eddyline.plan.dataflow import (
     ConstantSource,
     Distinct,
@@ -133,11 +135,18 @@ def _count(expr: Expr | None, sqlstate: str, message: str) -> int | None:
     """The value of a LIMIT or OFFSET; NULL is none."""
     if expr is None:
         return None
-    if not isinstance(expr, Literal):
-        raise InternalError("LIMIT or OFFSET is not a literal in a plan that is to be rendered")
-    if expr.value is None:
+    value = expr.value if isinstance(expr, Literal) else _computed(expr)
+    if value is None:
         return None
-    count = int(expr.value)
+    count = int(value)
     if count < 0:
         raise make_error(sqlstate, message)
     return count
+
+
+def _computed(expr: Expr) -> LiteralValue:
+    """The value of an expression without columns; its error is the query's."""
+    value = evaluate(expr, [], 1)
+    if value.errors is not None:
+        raise make_error(value.errors.sqlstates[0], value.errors.messages[0])
+    return scalar_literal(value.array[0], expr.type)

@@ -8,6 +8,7 @@ from eddyline.plan.blocks import Block, block_of, inline_cheap, relation_of, sha
 from eddyline.plan.facts import NO_FACTS, CatalogFacts
 from eddyline.plan.relation import Relation
 from eddyline.plan.rewrites.drop_empty import drop_empty
+from eddyline.plan.rewrites.fold_constants import fold_constants
 from eddyline.plan.rewrites.fuse import fuse
 from eddyline.plan.rewrites.narrow import narrow_block
 from eddyline.plan.rewrites.order_joins import order_joins
@@ -39,6 +40,7 @@ def optimize(relation: Relation, facts: CatalogFacts = NO_FACTS) -> Relation:
     It may avoid errors that ``relation`` would meet; never the reverse.  Cost: a few linear walks.
     """
     block = share_common(inline_cheap(block_of(relation)), stateful_only=True)
+    block = _each(block, fold_constants, facts)
     block = _round(block, facts)
     block = inline_cheap(narrow_block(block))  # what was folded away may leave a value with one reader
     block = narrow_block(_round(block, facts))

@@ -11,7 +11,7 @@ from eddyline.expr.ir import AggregateCall, Expr, Literal, Parameter, rewrite, w
 from eddyline.plan.relation import Filter, FlatMap, Join, Map, Reduce, Relation, TopK
 from eddyline.plan.traverse import post_order, rewrite_bottom_up
 
-__all__ = ["bind_parameters", "has_parameters", "map_expressions", "substitute_parameters"]
+__all__ = ["bind_parameters", "has_parameters", "map_expressions", "map_node_expressions", "substitute_parameters"]
 
 
 def bind_parameters(expr: Expr, literals: Sequence[Literal]) -> Expr:

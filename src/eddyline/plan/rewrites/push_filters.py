@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable
 
 from eddyline.expr.ir import Column, Expr, columns_of, map_columns, walk
 from eddyline.plan.facts import CatalogFacts
+from eddyline.plan.intern import expression_key
 from eddyline.plan.predicates import conjuncts, fallible, image_blind, links_sides, substitute
 from eddyline.plan.relation import (
     Distinct,
@@ -51,13 +52,13 @@ def _push(node: Relation) -> Relation:
 
 
 def _filtered(relation: Relation, predicates: Iterable[Expr]) -> Relation:
-    """A filter merged with one that is there already."""
-    new = tuple(predicates)
-    if not new:
-        return relation
-    if isinstance(relation, Filter):
-        return Filter(relation.input, (*relation.predicates, *new))
-    return Filter(relation, new)
+    """A filter, merged with one that is there already; a predicate that is there already adds nothing."""
+    base = relation.input if isinstance(relation, Filter) else relation
+    old = relation.predicates if isinstance(relation, Filter) else ()
+    merged = {expression_key(p): p for p in old}
+    for predicate in predicates:
+        merged.setdefault(expression_key(predicate), predicate)
+    return Filter(base, tuple(merged.values())) if merged else base
 
 
 Move = Callable[[Expr], "Expr | None"]
@@ -147,7 +148,8 @@ def _push_through(node: Filter, source: Relation, predicates: tuple[Expr, ...]) 
 
 def _push_into_union(node: Filter, source: Union, predicates: tuple[Expr, ...]) -> Relation:
     # Rows that a negated input takes away never reach the filter, but would reach its copies.
-    same_rows = not any(_negates(i) for i in source.inputs)
+    may_fail = any(fallible(p) for p in predicates)
+    same_rows = not may_fail or not any(_negates(i) for i in source.inputs)
     moved, staying = _split(predicates, lambda p: p, same_rows=same_rows)
     return _rebuilt(node, moved, staying, lambda: Union(tuple(_filtered(i, moved) for i in source.inputs)))
 
