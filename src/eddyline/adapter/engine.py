@@ -14,7 +14,7 @@ import threading
 import time
 import weakref
 from collections import OrderedDict, deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from eddyline.adapter.catalog import Catalog
@@ -162,6 +162,10 @@ class Engine:
         """Waits until ``ready(controller)``, looked at after every response; False when the time is up."""
         with self._control:
             return self._moved.wait_for(lambda: self._closed or ready(self._controller), timeout) and not self._closed
+
+    def rows_held(self, ids: Sequence[str]) -> int:
+        """Updates that stored collections among ``ids`` hold, for progress reports."""
+        return sum(self.store.size(i)[0] for i in ids if i in self.store)
 
     def _respond(self, response: Response) -> None:
         """A response of the replica, on the thread that made it."""

@@ -40,7 +40,7 @@ from eddyline.sql.catalog_view import CatalogView
 from eddyline.sql.query import BoundQuery
 from eddyline.trace.order import order_rows
 
-__all__ = ["Interrupt", "ReadContext", "finish", "read_rows"]
+__all__ = ["Interrupt", "ReadContext", "TooOldError", "choose_time", "constant_value", "finish", "read_rows"]
 
 _transient_ids = itertools.count(1)
 _WAIT_SLICE_S = 0.05
@@ -112,18 +112,18 @@ def read_rows(
         return _constant_rows(plan, parameters, context), _time_without_tables(context, as_of)
     try:
         return _read_at(context, plan, parameters, as_of)
-    except _TooOld as too_old:
+    except TooOldError as too_old:
         if not plan.indexes:
             raise too_old.error from None
     storage_plan = plan_read(relation, context.catalog, use_indexes=False)
     try:
         return _read_at(context, storage_plan, parameters, as_of)
-    except _TooOld as too_old:
+    except TooOldError as too_old:
         raise too_old.error from None
 
 
-class _TooOld(Exception):
-    """The time can't be read from the collections of this plan."""
+class TooOldError(Exception):
+    """The time can't be read from the collections of this plan; ``error`` says why."""
 
     def __init__(self, error: DatabaseError) -> None:
         super().__init__(error.message)
@@ -173,7 +173,7 @@ def _read_at(context: ReadContext, plan: ReadPlan, parameters: Sequence[Literal]
     engine = context.engine
     prepared = _prepared(context, plan, parameters)
     with engine.control() as controller:
-        at = _choose_time(context, controller, plan, as_of)
+        at = choose_time(context, controller, plan, as_of)
         try:
             if isinstance(prepared, PeekPlan):
                 keys = prepared.literal_keys()
@@ -186,7 +186,7 @@ def _read_at(context: ReadContext, plan: ReadPlan, parameters: Sequence[Literal]
                 uuid = controller.peek(transient, at, _identity(prepared.types))
         except DatabaseError as error:
             if error.sqlstate == "22023" and "readable" in error.message:
-                raise _TooOld(error) from error
+                raise TooOldError(error) from error
             raise
         engine.expect(uuid, waiter)
     try:
@@ -213,18 +213,18 @@ def _prepared(context: ReadContext, plan: ReadPlan, parameters: Sequence[Literal
     return relation
 
 
-def _choose_time(context: ReadContext, controller: Controller, plan: ReadPlan, as_of: Time | None) -> Time:
-    """The read's time; ``_TooOld`` if the plan's collections can't answer at any time it may have."""
+def choose_time(context: ReadContext, controller: Controller, plan: ReadPlan, as_of: Time | None) -> Time:
+    """The read's time; ``TooOldError`` if the plan's collections can't answer at any time it may have."""
     engine, transaction = context.engine, context.transaction
     assert transaction.newest is not None
     for collection in plan.collections:
         if not controller.exists(collection):
-            raise _TooOld(make_error("40001", "an object of the statement was dropped meanwhile"))
+            raise TooOldError(make_error("40001", "an object of the statement was dropped meanwhile"))
     since = max((controller.since(c) for c in plan.collections), default=Frontier(0))
     if as_of is not None:
         if as_of < since:
             detail = f"The oldest readable time (since) is {since}."
-            raise _TooOld(make_error("22023", f"time {as_of} is no longer readable", detail=detail))
+            raise TooOldError(make_error("22023", f"time {as_of} is no longer readable", detail=detail))
         return as_of
     if transaction.isolation == SERIALIZABLE and not transaction.explicit:
         upper = min((controller.upper(c) for c in plan.collections), default=EMPTY)
@@ -234,7 +234,7 @@ def _choose_time(context: ReadContext, controller: Controller, plan: ReadPlan, a
     if transaction.explicit:
         at = max(min(written, transaction.newest), since)
         if at > transaction.newest:
-            raise _TooOld(make_error("22023", f"time {transaction.newest} is no longer readable from the indexes"))
+            raise TooOldError(make_error("22023", f"time {transaction.newest} is no longer readable from the indexes"))
         return Time(at)
     return Time(max(written, since))
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from eddyline.adapter.catalog_changes import gets
-from eddyline.expr.ir import Call, Column, Expr, Literal, rewrite, walk
+from eddyline.expr.ir import CLOCK, Call, Column, Expr, Literal, rewrite, walk
 from eddyline.plan.facts import CatalogFacts, IndexFacts
 from eddyline.plan.fast_path import FastPath, PeekPlan, fast_path
 from eddyline.plan.inline import inline_views
@@ -117,7 +117,7 @@ def reads_clock(relation: Relation) -> bool:
 
     def look(expr: Expr) -> Expr:
         nonlocal found
-        found = found or any(isinstance(e, Call) and e.func == "now" for e in walk(expr))
+        found = found or any(isinstance(e, Call) and e.func == CLOCK for e in walk(expr))
         return expr
 
     map_expressions(relation, look)
@@ -128,7 +128,7 @@ def with_clock(relation: Relation, now_us: int) -> Relation:
     """``relation`` with now() as the literal ``now_us``."""
 
     def fix(expr: Expr) -> Expr:
-        return rewrite(expr, lambda e: Literal(now_us, TIMESTAMPTZ) if isinstance(e, Call) and e.func == "now" else e)
+        return rewrite(expr, lambda e: Literal(now_us, TIMESTAMPTZ) if isinstance(e, Call) and e.func == CLOCK else e)
 
     return map_expressions(relation, fix)
 

@@ -47,7 +47,7 @@ class Transaction:
         if self.newest is not None:
             return
         # A definition publishes its catalog after its commit is visible, so in this order T* includes it.
-        self.catalog = engine.catalog.snapshot
+        self.catalog = engine.catalog.snapshot()
         self.newest = engine.timeline.newest
         self.now_us = engine.timeline.now()
         if self.explicit:

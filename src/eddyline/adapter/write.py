@@ -18,7 +18,7 @@ from eddyline.adapter.read_plan import base_tables, plan_read
 from eddyline.adapter.catalog_changes import gets
 from eddyline.errors import make_error
 from eddyline.expr.evaluate import evaluate, true_rows
-from eddyline.expr.ir import Call, Expr, Literal, rewrite
+from eddyline.expr.ir import CLOCK, Call, Expr, Literal, rewrite
 from eddyline.expr.registry import RowErrors
 from eddyline.expr.text_io import literal_array, sample_rows
 from eddyline.plan.parameters import bind_parameters
@@ -28,7 +28,7 @@ from eddyline.repr.time import Time
 from eddyline.repr.types import TIMESTAMPTZ, SqlType
 from eddyline.sql.catalog_view import CatalogItem
 from eddyline.sql.statements import Delete, Insert, OnConflict, Returning, Truncate, Update
-from eddyline.trace.consolidation import consolidate
+from eddyline.trace.run import consolidate
 from eddyline.trace.duplicates import first_equal
 
 __all__ = [
@@ -331,7 +331,7 @@ def _expanded(batch: Batch) -> Batch:
 def _without_clock(expr: Expr, parameters: Sequence[Literal], context: ReadContext) -> Expr:
     now = Literal(context.transaction.now_us, TIMESTAMPTZ)
     bound = bind_parameters(expr, parameters)
-    return rewrite(bound, lambda e: now if isinstance(e, Call) and e.func == "now" else e)
+    return rewrite(bound, lambda e: now if isinstance(e, Call) and e.func == CLOCK else e)
 
 
 def evaluate_columns(

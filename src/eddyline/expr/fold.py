@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from eddyline.expr.evaluate import evaluate
 from eddyline.expr.functions import implementation
-from eddyline.expr.ir import And, Call, Case, Cast, Coalesce, Expr, Literal, Or, rewrite
+from eddyline.expr.ir import CLOCK, And, Call, Case, Cast, Coalesce, Expr, Literal, Or, rewrite
 from eddyline.expr.literals import scalar_literal
 from eddyline.expr.properties import can_fail
 from eddyline.repr.types import BOOLEAN
@@ -50,6 +50,8 @@ def _compute(node: Expr) -> Expr:
 
 
 def _fold_call(node: Call) -> Expr:
+    if node.func == CLOCK:
+        return node  # its value is the statement's, not the plan's
     if any(isinstance(a, Literal) and a.value is None for a in node.args) and implementation(node.func).strict:
         return Literal(None, node.type)
     return _compute(node) if all(isinstance(a, Literal) for a in node.args) else node

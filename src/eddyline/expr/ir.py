@@ -11,13 +11,14 @@ as "months days micros"; bytea and uuid as hex digits), None for NULL.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import msgspec
 
 from eddyline.repr.types import BOOLEAN, SqlType
 
 __all__ = [
+    "CLOCK",
     "AggregateCall",
     "And",
     "Call",
@@ -42,6 +43,9 @@ __all__ = [
     "walk",
     "with_children",
 ]
+
+#: ``Call.func`` of now(): replaced by the statement's time before a plan is rendered
+CLOCK: Final = "now"
 
 LiteralValue: TypeAlias = bool | int | float | str | None
 

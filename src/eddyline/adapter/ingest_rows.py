@@ -1,0 +1,145 @@
+"""Arrow tables as rows of a table: columns by name, cast as on assignment, defaults filled in."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from eddyline.adapter.read import ReadContext
+from eddyline.adapter.write import evaluate_columns
+from eddyline.errors import DataError, make_error
+from eddyline.expr.casts import cast_array
+from eddyline.expr.ir import Literal
+from eddyline.repr.batch import Batch, concat_arrays
+from eddyline.repr.time import Time
+from eddyline.repr.types import (
+    BIGINT,
+    BOOLEAN,
+    BYTEA,
+    DATE,
+    DOUBLE,
+    INTEGER,
+    REAL,
+    SMALLINT,
+    TEXT,
+    TIME,
+    TIMESTAMP,
+    TIMESTAMPTZ,
+    Kind,
+    SqlType,
+    arrow_type,
+    numeric,
+)
+from eddyline.sql.catalog_view import CatalogItem
+
+__all__ = ["assigned_column", "key_rows", "table_rows"]
+
+
+def table_rows(context: ReadContext, table: CatalogItem, data: pa.Table) -> Batch:
+    """``data`` as rows of ``table``.  42703 for unknown columns, 42701 for repeated ones; see ``assigned_column``."""
+    names = data.column_names
+    known = {c.name for c in table.columns}
+    for i, name in enumerate(names):
+        if name not in known:
+            raise make_error(
+                "42703",
+                f'column "{name}" of relation "{table.name}" does not exist',
+                hint="columns match by name; the table has " + ", ".join(sorted(known)),
+            )
+        if name in names[:i]:
+            raise make_error("42701", f'column "{name}" specified more than once')
+    columns = []
+    for column in table.columns:
+        if column.name in names:
+            columns.append(assigned_column(data[column.name], column.type, column.name))
+        else:
+            default = column.default if column.default is not None else Literal(None, column.type)
+            columns.append(evaluate_columns((default,), (), data.num_rows, (), context)[0])
+    return Batch.at(table.types, tuple(columns), data.num_rows, Time(0))
+
+
+def key_rows(context: ReadContext, table: CatalogItem, data: pa.Table) -> tuple[pa.Array, ...]:
+    """The key columns of ``data`` or, for a table without a primary key, all its columns.  42703 for missing ones."""
+    wanted = table.primary_key or tuple(range(len(table.columns)))
+    columns = []
+    for position in wanted:
+        column = table.columns[position]
+        if column.name not in data.column_names:
+            raise make_error("42703", f'the rows to delete need the column "{column.name}"')
+        columns.append(assigned_column(data[column.name], column.type, column.name))
+    return tuple(columns)
+
+
+def assigned_column(data: pa.ChunkedArray | pa.Array, target: SqlType, name: str) -> pa.Array:
+    """``data`` in the layout of ``target``, as INSERT would assign it; text is read with the type's input syntax.
+
+    Raises 42804 for an Arrow type that does not go there, and the conversion's own error (22P02, 22003, 22001 …).
+    """
+    if isinstance(data, pa.ChunkedArray):
+        array = concat_arrays(data.chunks) if data.num_chunks else pa.array([], data.type)
+    else:
+        array = data
+    if pa.types.is_dictionary(array.type):
+        array = array.dictionary_decode()
+    if pa.types.is_null(array.type):
+        return pa.nulls(len(array), arrow_type(target))
+    source, array = _engine_column(array, target, name)
+    if source == target:
+        return array
+    try:
+        cast, errors = cast_array(array, source, target, explicit=False)
+    except pa.ArrowException as problem:
+        raise DataError(f'column "{name}": {problem}') from problem
+    if errors is not None:
+        raise make_error(
+            errors.sqlstates[0], errors.messages[0], detail=f'column "{name}", row {int(errors.rows[0])}'
+        )
+    return cast
+
+
+def _engine_column(array: pa.Array, target: SqlType, name: str) -> tuple[SqlType, pa.Array]:
+    """The SQL type that an Arrow type stands for, and the array in that type's layout."""
+    t = array.type
+    match target.kind:
+        case Kind.UUID if t == pa.binary(16):
+            return target, array
+        case Kind.INTERVAL if t == pa.binary(16):
+            return target, array
+        case _:
+            pass
+    found = _source_type(t)
+    if found is None:
+        raise make_error("42804", f'column "{name}" is of type {target} but the data is of Arrow type {t}')
+    layout = arrow_type(found)
+    try:
+        return found, array if t == layout else array.cast(layout)
+    except pa.ArrowInvalid as problem:
+        raise make_error("22003", f'column "{name}": {problem}') from problem
+
+
+def _source_type(t: pa.DataType) -> SqlType | None:  # noqa: C901 - one line per family
+    types = pa.types
+    if types.is_boolean(t):
+        return BOOLEAN
+    if types.is_int8(t) or types.is_int16(t) or types.is_uint8(t):
+        return SMALLINT
+    if types.is_int32(t) or types.is_uint16(t):
+        return INTEGER
+    if types.is_integer(t):
+        return BIGINT
+    if types.is_float16(t) or types.is_float32(t):
+        return REAL
+    if types.is_float64(t):
+        return DOUBLE
+    if types.is_decimal(t):
+        return numeric(max(t.scale, 0))
+    if types.is_string(t) or types.is_large_string(t) or types.is_string_view(t):
+        return TEXT
+    if types.is_binary(t) or types.is_large_binary(t) or types.is_fixed_size_binary(t) or types.is_binary_view(t):
+        return BYTEA
+    if types.is_date(t):
+        return DATE
+    if types.is_time(t):
+        return TIME
+    if types.is_timestamp(t):
+        return TIMESTAMP if t.tz is None else TIMESTAMPTZ
+    return None

@@ -1,0 +1,168 @@
+"""From statement text to something ready to run, cached by text, search path and catalog version."""
+
+from __future__ import annotations
+
+import datetime as dt
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+from eddyline.adapter.engine import Engine
+from eddyline.adapter.read_plan import ReadPlan, plan_read
+from eddyline.errors import Error, ProgrammingError, make_error
+from eddyline.expr.ir import Literal
+from eddyline.expr.text_io import literal_from_python, parse_literal
+from eddyline.repr.types import (
+    BIGINT,
+    BOOLEAN,
+    BYTEA,
+    DATE,
+    DOUBLE,
+    INTERVAL,
+    NUMERIC,
+    TEXT,
+    TIME,
+    TIMESTAMP,
+    TIMESTAMPTZ,
+    UUID,
+    Kind,
+    SqlType,
+)
+from eddyline.sql.bind_statement import bind_statement
+from eddyline.sql.catalog_view import CatalogView
+from eddyline.sql.parse import ParsedStatement, parse
+from eddyline.sql.qmark import qmark_to_dollar
+from eddyline.sql.statements import Select, Statement
+
+__all__ = ["Prepared", "bind_parsed", "literals_of", "prepare_text"]
+
+_CACHED_CHARS = 20_000
+_TEXTS = (Kind.TEXT, Kind.VARCHAR, Kind.BPCHAR)
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """``param_types[i - 1]`` is the type of ``$i``.  ``plan``: of a SELECT."""
+
+    statement: Statement
+    param_types: tuple[SqlType, ...]
+    plan: ReadPlan | None
+
+
+def prepare_text(engine: Engine, text: str, catalog: CatalogView, parameters: Sequence[Any] | None) -> Prepared | None:
+    """The one statement of ``text``; None if there is none.  42601 if there are several."""
+    key = (text, catalog.search_path, catalog.version, parameters is None)
+    cached = engine.cached_plan(key)
+    if isinstance(cached, Prepared):
+        return cached
+    if not isinstance(text, str):
+        raise ProgrammingError(f"a statement is a str, not a {type(text).__name__}")
+    source = qmark_to_dollar(text)[0] if parameters is not None else text
+    statements = parse(source)
+    if not statements:
+        return None
+    if len(statements) > 1:
+        raise make_error(
+            "42601", "cannot execute several statements at once", hint="use executescript for a script of statements"
+        )
+    prepared = bind_parsed(statements[0], catalog, parameters)
+    if len(text) <= _CACHED_CHARS and not _guessed(prepared, parameters):
+        engine.cache_plan(key, prepared)
+    return prepared
+
+
+def bind_parsed(
+    parsed: ParsedStatement,
+    catalog: CatalogView,
+    parameters: Sequence[Any] | None = None,
+    declared: dict[int, SqlType] | None = None,
+) -> Prepared:
+    """Types that neither the statement nor ``declared`` decides come from the Python values given, if any."""
+    types = dict(declared or {})
+    try:
+        statement = bind_statement(parsed, catalog, types)
+    except Error as undecided:
+        if undecided.sqlstate not in ("42P18", "42725", "42883") or not parameters:
+            raise
+        types = {i: t for i, value in enumerate(parameters, 1) if (t := _python_type(value)) is not None}
+        types.update(declared or {})
+        statement = bind_statement(parsed, catalog, types)
+    plan = plan_read(statement.query.relation, catalog) if isinstance(statement, Select) else None
+    count = max(types, default=0)
+    return Prepared(statement, tuple(types.get(i, TEXT) for i in range(1, count + 1)), plan)
+
+
+def _guessed(prepared: Prepared, parameters: Sequence[Any] | None) -> bool:
+    """Whether the types may come from the values, so that other values need another look."""
+    if not parameters:
+        return False
+    return any(_python_type(v) == t for v, t in zip(parameters, prepared.param_types, strict=False) if v is not None) and (
+        not isinstance(prepared.statement, Select) or prepared.plan is None or prepared.plan.fast is None
+    )
+
+
+def _python_type(value: Any) -> SqlType | None:
+    match value:
+        case bool():
+            return BOOLEAN
+        case int():
+            return BIGINT if -(2**63) <= value < 2**63 else NUMERIC
+        case float():
+            return DOUBLE
+        case Decimal():
+            return NUMERIC
+        case str():
+            return TEXT
+        case bytes() | bytearray() | memoryview():
+            return BYTEA
+        case dt.datetime():
+            return TIMESTAMP if value.tzinfo is None else TIMESTAMPTZ
+        case dt.date():
+            return DATE
+        case dt.time():
+            return TIME
+        case dt.timedelta():
+            return INTERVAL
+        case uuid.UUID():
+            return UUID
+        case _:
+            return None
+
+
+def literals_of(types: Sequence[SqlType], parameters: Sequence[Any] | None) -> tuple[Literal, ...]:
+    """The Python values as literals of the parameters' types; 08P01 for a wrong number of them, 42804 and the types'
+    input errors for wrong values."""
+    given = () if parameters is None else parameters
+    if isinstance(given, (str, bytes)) or not isinstance(given, Sequence):
+        raise ProgrammingError("parameters must be a sequence of values", sqlstate="42601")
+    if len(given) != len(types):
+        raise make_error(
+            "08P01", f"the statement takes {len(types)} parameters, {len(given)} {'was' if len(given) == 1 else 'were'} given"
+        )
+    return tuple(_literal(value, sql_type, i) for i, (value, sql_type) in enumerate(zip(given, types, strict=True), 1))
+
+
+def _literal(value: Any, sql_type: SqlType, number: int) -> Literal:
+    try:
+        if isinstance(value, str) and sql_type.kind not in _TEXTS:
+            return Literal(parse_literal(value, sql_type), sql_type)
+        if isinstance(value, str):
+            _check_text(value)
+        elif sql_type.kind in _TEXTS and isinstance(value, (int, float, Decimal, dt.date, uuid.UUID)):
+            value = str(value)
+        return Literal(literal_from_python(value, sql_type), sql_type)
+    except Error as error:
+        if error.detail is None:
+            error.detail = f"parameter ${number}"
+        raise
+
+
+def _check_text(value: str) -> None:
+    if "\x00" in value:
+        raise make_error("22021", 'invalid byte sequence for encoding "UTF8": 0x00')
+    try:
+        value.encode()
+    except UnicodeEncodeError as problem:
+        raise make_error("22021", "invalid byte sequence for encoding \"UTF8\": a lone surrogate") from problem

@@ -1,0 +1,614 @@
+"""Sessions: one statement at a time, in a transaction, by kind of statement."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar, get_args
+
+import pyarrow as pa
+
+from eddyline.adapter import ingest_rows, write
+from eddyline.adapter.catalog import CatalogSnapshot
+from eddyline.adapter.copy import copy
+from eddyline.adapter.define import Definition, define, define_table_as
+from eddyline.adapter.engine import Engine
+from eddyline.adapter.explain import explain
+from eddyline.adapter.outcome import Outcome, ResultSet, SubscriptionFeed
+from eddyline.adapter.overlay import overlaid
+from eddyline.adapter.prepare import Prepared, bind_parsed, literals_of, prepare_text
+from eddyline.adapter.read import Interrupt, ReadContext, cancelled_error, constant_value, finish, read_rows
+from eddyline.adapter.read_plan import ReadPlan, plan_read
+from eddyline.adapter.settings import Settings, isolation_level
+from eddyline.adapter.subscribe import open_subscription
+from eddyline.adapter.transaction import Transaction
+from eddyline.errors import Error, InterfaceError, make_error
+from eddyline.expr.ir import Expr, Literal, LiteralValue
+from eddyline.expr.text_io import literal_array
+from eddyline.plan.relation import Relation
+from eddyline.repr.batch import Batch, concat_arrays
+from eddyline.repr.time import Time
+from eddyline.repr.types import TEXT, SqlType
+from eddyline.sql import statements as st
+from eddyline.sql.catalog_view import CatalogItem, ItemKind
+from eddyline.sql.parse import parse
+
+__all__ = ["Session"]
+
+T = TypeVar("T")
+_DEFINITIONS = (*get_args(Definition), st.CreateTableAs)
+_ALLOWED_WHEN_FAILED = (st.Rollback, st.RollbackTo, st.Commit)
+
+
+@dataclass(frozen=True, slots=True)
+class _Named:
+    """A statement of PREPARE; bound again when the catalog has changed."""
+
+    source: st.Prepare
+    prepared: Prepared
+    version: int
+
+
+class Session:
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._turn = threading.RLock()  # one statement at a time
+        self._closed = False
+        self._settings = Settings()
+        self._transaction: Transaction | None = None  # the explicit one
+        self._named: dict[str, _Named] = {}
+        self._running_lock = threading.Lock()
+        self._running: Interrupt | None = None  # guarded by _running_lock
+
+    # -- life -----------------------------------------------------------------------------------------------------
+
+    def check_usable(self) -> None:
+        if self._closed:
+            raise InterfaceError("the session is closed")
+        self._engine.check_usable()
+
+    @property
+    def in_transaction(self) -> bool:
+        return self._transaction is not None
+
+    def close(self) -> None:
+        """Rolls back and ends the session, cancelling what runs.  Twice is harmless."""
+        if self._closed:
+            return
+        self._closed = True
+        self.cancel()
+        with self._turn:
+            self._end_transaction()
+            self._named.clear()
+
+    def cancel(self) -> None:
+        """From any thread: the running statement fails with 57014."""
+        with self._running_lock:
+            if self._running is not None:
+                self._running.cancel()
+
+    # -- statements -----------------------------------------------------------------------------------------------
+
+    def execute(self, text: str, parameters: Sequence[Any] | None = None, *, file: Any = None) -> Outcome:
+        """Runs the one statement of ``text``.  ``file``: what COPY FROM STDIN reads or TO STDOUT writes."""
+        with self._turn:
+            self.check_usable()
+            return self._run(lambda interrupt: self._execute(text, parameters, interrupt, file))
+
+    def executemany(self, text: str, rows: Sequence[Sequence[Any]]) -> Outcome:
+        """Once per row of parameters, all in one transaction."""
+        with self._turn:
+            self.check_usable()
+            own = self._transaction is None
+            if own:
+                self._begin(st.Begin())
+            affected = 0
+            outcome = Outcome("")
+            try:
+                for row in rows:
+                    outcome = self.execute(text, row)
+                    affected += max(outcome.affected, 0)
+            except BaseException:
+                if own:
+                    self._end_transaction()
+                raise
+            finished = self.commit() if own else None
+            return Outcome(outcome.tag, affected=affected, time=finished)
+
+    def execute_script(self, text: str) -> Outcome:
+        """All statements of ``text`` in order; the last one's outcome."""
+        with self._turn:
+            self.check_usable()
+            outcome = Outcome("")
+            for parsed in parse(text):
+                outcome = self._run(lambda interrupt, parsed=parsed: self._execute_parsed(parsed, interrupt))
+            return outcome
+
+    def _run(self, body: Callable[[Interrupt], T]) -> T:
+        interrupt = Interrupt(self._settings.duration_s("statement_timeout"))
+        with self._running_lock:
+            previous, self._running = self._running, interrupt
+        try:
+            return body(interrupt)
+        except RecursionError as problem:
+            raise make_error("54001", "stack depth limit exceeded") from problem
+        except MemoryError as problem:
+            raise make_error("53200", "out of memory") from problem
+        finally:
+            with self._running_lock:
+                self._running = previous
+
+    def _execute(self, text: str, parameters: Sequence[Any] | None, interrupt: Interrupt, file: Any) -> Outcome:
+        catalog = self._catalog().view(self._settings.search_path)
+        try:
+            prepared = prepare_text(self._engine, text, catalog, parameters)
+        except Error:
+            self._fail_transaction()
+            raise
+        if prepared is None:
+            return Outcome("")
+        return self._execute_prepared(prepared, parameters, interrupt, file)
+
+    def _execute_parsed(self, parsed: Any, interrupt: Interrupt) -> Outcome:
+        try:
+            prepared = bind_parsed(parsed, self._catalog().view(self._settings.search_path))
+        except Error:
+            self._fail_transaction()
+            raise
+        return self._execute_prepared(prepared, None, interrupt, None)
+
+    def _execute_prepared(
+        self, prepared: Prepared, parameters: Sequence[Any] | None, interrupt: Interrupt, file: Any
+    ) -> Outcome:
+        statement = prepared.statement
+        if self._transaction is not None and self._transaction.failed and not isinstance(statement, _ALLOWED_WHEN_FAILED):
+            raise make_error(
+                "25P02", "current transaction is aborted, commands ignored until end of transaction block"
+            )
+        try:
+            literals = literals_of(prepared.param_types, parameters)
+            session_level = self._session_statement(statement)
+            if session_level is not None:
+                return session_level
+            if isinstance(statement, st.Execute):
+                return self._execute_named(statement, interrupt, file)
+            if isinstance(statement, _DEFINITIONS):
+                return self._define(statement, interrupt)
+            return self._in_transaction(
+                interrupt, lambda context: self._statement(context, prepared, literals, file)
+            )
+        except BaseException:
+            self._fail_transaction()
+            raise
+
+    # -- transactions ---------------------------------------------------------------------------------------------
+
+    def _catalog(self) -> CatalogSnapshot:
+        transaction = self._transaction
+        if transaction is not None and transaction.catalog is not None:
+            return transaction.catalog
+        return self._engine.catalog.snapshot()
+
+    def _fail_transaction(self) -> None:
+        if self._transaction is not None:
+            self._transaction.failed = True
+
+    def _in_transaction(self, interrupt: Interrupt, body: Callable[[ReadContext], Outcome]) -> Outcome:
+        """Runs ``body`` in the open transaction, or in one of its own that is committed after it."""
+        transaction = self._transaction
+        own = transaction is None
+        if transaction is None:
+            transaction = Transaction(False, self._settings.get("transaction_isolation"))
+            transaction.read_only = self._settings.get("default_transaction_read_only") == "on"
+        try:
+            transaction.begin_reading(self._engine)
+            assert transaction.catalog is not None
+            context = ReadContext(
+                self._engine, transaction, transaction.catalog.view(self._settings.search_path), interrupt
+            )
+            outcome = body(context)
+            if not own:
+                return outcome
+            committed = self._commit_writes(transaction, interrupt)
+            if committed is None:
+                return outcome
+            return Outcome(outcome.tag, outcome.result, outcome.affected, outcome.notices, committed, outcome.feed)
+        finally:
+            if own:
+                transaction.end(self._engine)
+
+    def _commit_writes(self, transaction: Transaction, interrupt: Interrupt) -> Time | None:
+        if not transaction.writes:
+            return None
+        engine = self._engine
+        engine.locks.acquire(
+            transaction.owner, transaction.writes, deadline=interrupt.deadline, cancelled=interrupt.cancelled
+        )
+        missing = [t for t in transaction.writes if t not in engine.store]
+        if missing:
+            raise make_error("40001", "a table of the transaction was dropped meanwhile")
+        interrupt.check()
+        return engine.commit({t: Batch.concat(b[0].types, b) for t, b in transaction.writes.items()})
+
+    def commit(self) -> Time | None:
+        """Commits the open transaction; its time, None if it wrote nothing or there is none."""
+        with self._turn:
+            self.check_usable()
+            return self._run(self._commit)
+
+    def _commit(self, interrupt: Interrupt) -> Time | None:
+        transaction = self._transaction
+        if transaction is None:
+            return None
+        try:
+            return None if transaction.failed else self._commit_writes(transaction, interrupt)
+        finally:
+            self._end_transaction()
+
+    def rollback(self) -> None:
+        """Rolls the open transaction back."""
+        with self._turn:
+            self.check_usable()
+            self._end_transaction()
+
+    def _end_transaction(self) -> None:
+        transaction, self._transaction = self._transaction, None
+        if transaction is not None:
+            transaction.end(self._engine)
+        self._settings.end_transaction()
+
+    def _begin(self, statement: st.Begin) -> Outcome:
+        if self._transaction is not None:
+            return Outcome("BEGIN", notices=("there is already a transaction in progress",))
+        level = self._settings.get("transaction_isolation") if statement.isolation is None else isolation_level(statement.isolation)
+        self._transaction = Transaction(True, level)
+        read_only = statement.read_only
+        self._transaction.read_only = (
+            self._settings.get("default_transaction_read_only") == "on" if read_only is None else read_only
+        )
+        return Outcome("BEGIN")
+
+    def _required_transaction(self, what: str) -> Transaction:
+        if self._transaction is None:
+            raise make_error("25P01", f"{what} can only be used in transaction blocks")
+        return self._transaction
+
+    # -- statements that only concern the session -------------------------------------------------------------------
+
+    def _session_statement(self, statement: st.Statement) -> Outcome | None:
+        match statement:
+            case st.Begin():
+                return self._begin(statement)
+            case st.Commit():
+                return self._commit_statement(statement)
+            case st.Rollback():
+                return self._rollback_statement(statement)
+            case st.Savepoint():
+                self._required_transaction("SAVEPOINT").savepoint(statement.name)
+                return Outcome("SAVEPOINT")
+            case st.Release():
+                self._required_transaction("RELEASE SAVEPOINT").release(statement.name)
+                return Outcome("RELEASE")
+            case st.RollbackTo():
+                self._required_transaction("ROLLBACK TO SAVEPOINT").rollback_to(statement.name)
+                return Outcome("ROLLBACK")
+            case st.SetTransaction():
+                return self._set_transaction(statement)
+            case st.Set():
+                self._settings.set(statement.name, statement.values, local=statement.local and self.in_transaction)
+                return Outcome("SET")
+            case st.Reset():
+                self._settings.reset(statement.name)
+                return Outcome("RESET")
+            case st.Show():
+                return self._show(statement)
+            case st.Prepare():
+                return self._prepare(statement)
+            case st.Deallocate():
+                return self._deallocate(statement)
+            case st.Discard():
+                return self._discard(statement)
+            case _:
+                return None
+
+    def _commit_statement(self, statement: st.Commit) -> Outcome:
+        if self._transaction is None:
+            return Outcome("COMMIT", notices=("there is no transaction in progress",))
+        failed, level = self._transaction.failed, self._transaction.isolation
+        committed = self._commit(self._running or Interrupt(None))
+        if statement.chain:
+            self._begin(st.Begin(isolation=level))
+        return Outcome("ROLLBACK" if failed else "COMMIT", time=committed)
+
+    def _rollback_statement(self, statement: st.Rollback) -> Outcome:
+        if self._transaction is None:
+            return Outcome("ROLLBACK", notices=("there is no transaction in progress",))
+        level = self._transaction.isolation
+        self._end_transaction()
+        if statement.chain:
+            self._begin(st.Begin(isolation=level))
+        return Outcome("ROLLBACK")
+
+    def _set_transaction(self, statement: st.SetTransaction) -> Outcome:
+        if statement.session:
+            if statement.isolation is not None:
+                self._settings.set("transaction_isolation", (statement.isolation,), local=False)
+            if statement.read_only is not None:
+                self._settings.set("default_transaction_read_only", ("on" if statement.read_only else "off",), local=False)
+            return Outcome("SET")
+        if self._transaction is None:
+            return Outcome("SET", notices=("SET TRANSACTION can only be used in transaction blocks",))
+        if self._transaction.newest is not None:
+            raise make_error("25001", "SET TRANSACTION must be called before any query")
+        if statement.isolation is not None:
+            self._transaction.isolation = isolation_level(statement.isolation)
+        if statement.read_only is not None:
+            self._transaction.read_only = statement.read_only
+        return Outcome("SET")
+
+    def _show(self, statement: st.Show) -> Outcome:
+        if statement.name == "all":
+            names, rows = ("name", "setting"), [(n, v) for n, v in self._settings.all()]
+        else:
+            value = self._settings.get(statement.name)
+            if statement.name.lower() == "transaction_isolation" and self._transaction is not None:
+                value = self._transaction.isolation
+            names, rows = (statement.name,), [(value,)]
+        return Outcome("SHOW", literal_result(names, (TEXT,) * len(names), rows))
+
+    def _prepare(self, statement: st.Prepare) -> Outcome:
+        if statement.name in self._named:
+            raise make_error("42P05", f'prepared statement "{statement.name}" already exists')
+        catalog = self._catalog().view(self._settings.search_path)
+        self._named[statement.name] = _Named(statement, _bind_named(statement, catalog), catalog.version)
+        return Outcome("PREPARE")
+
+    def _execute_named(self, statement: st.Execute, interrupt: Interrupt, file: Any) -> Outcome:
+        named = self._named.get(statement.name)
+        if named is None:
+            raise make_error("26000", f'prepared statement "{statement.name}" does not exist')
+        catalog = self._catalog().view(self._settings.search_path)
+        if named.version != catalog.version:
+            named = _Named(named.source, _bind_named(named.source, catalog), catalog.version)
+            self._named[statement.name] = named
+        expected = named.prepared.param_types
+        if len(expected) != len(statement.arguments):
+            raise make_error(
+                "42601",
+                f'wrong number of parameters for prepared statement "{statement.name}"',
+                detail=f"Expected {len(expected)} parameters but got {len(statement.arguments)}.",
+            )
+        values = [_python_argument(a) for a in statement.arguments]
+        return self._execute_prepared(named.prepared, values, interrupt, file)
+
+    def _deallocate(self, statement: st.Deallocate) -> Outcome:
+        if statement.name is None:
+            self._named.clear()
+            return Outcome("DEALLOCATE ALL")
+        if self._named.pop(statement.name, None) is None:
+            raise make_error("26000", f'prepared statement "{statement.name}" does not exist')
+        return Outcome("DEALLOCATE")
+
+    def _discard(self, statement: st.Discard) -> Outcome:
+        if statement.target == "all":
+            if self._transaction is not None:
+                raise make_error("25001", "DISCARD ALL cannot run inside a transaction block")
+            self._named.clear()
+            self._settings.reset(None)
+        return Outcome(f"DISCARD {statement.target.upper()}")
+
+    # -- definitions ----------------------------------------------------------------------------------------------
+
+    def _define(self, statement: Any, interrupt: Interrupt) -> Outcome:
+        if self._transaction is not None:
+            raise make_error(
+                "0A000",
+                "definitions inside a transaction block are not supported",
+                hint="run CREATE and DROP outside BEGIN … COMMIT",
+            )
+        if isinstance(statement, st.CreateTableAs):
+            return self._create_table_as(statement, interrupt)
+        return define(self._engine, statement, self._settings.search_path)
+
+    def _create_table_as(self, statement: st.CreateTableAs, interrupt: Interrupt) -> Outcome:
+        rows: list[Batch] = []
+
+        def read(context: ReadContext) -> Outcome:
+            plan = plan_read(statement.relation, context.catalog)
+            rows.append(read_rows(context, plan, statement.relation, ())[0])
+            return Outcome("")
+
+        if statement.with_data:
+            self._in_transaction(interrupt, read)
+        return define_table_as(self._engine, statement, rows[0] if rows else None)
+
+    # -- statements in a transaction --------------------------------------------------------------------------------
+
+    def _statement(self, context: ReadContext, prepared: Prepared, literals: tuple[Literal, ...], file: Any) -> Outcome:
+        statement = prepared.statement
+        match statement:
+            case st.Select():
+                return self._select(context, statement, prepared.plan, literals)
+            case st.Insert():
+                return write.insert(context, statement, literals)
+            case st.Update():
+                return write.update(context, statement, literals)
+            case st.Delete():
+                return write.delete(context, statement, literals)
+            case st.Truncate():
+                return write.truncate(context, statement)
+            case st.Copy():
+                return copy(context, statement, literals, file)
+            case st.Subscribe():
+                as_of = _time_of(statement.as_of, literals, context)
+                up_to = _time_of(statement.up_to, literals, context)
+                feed = open_subscription(context, statement, literals, as_of=as_of, up_to=up_to)
+                return Outcome("SUBSCRIBE", feed=feed)
+            case st.Explain():
+                return Outcome("EXPLAIN", explain(statement, context.catalog))
+            case st.ShowObjects():
+                return Outcome("SHOW", literal_result(statement.names, statement.types, statement.rows))
+            case _:
+                raise make_error("0A000", f"{type(statement).__name__} is not supported")
+
+    def _select(
+        self, context: ReadContext, statement: st.Select, plan: ReadPlan | None, literals: tuple[Literal, ...]
+    ) -> Outcome:
+        relation: Relation = statement.query.relation
+        as_of = _time_of(statement.as_of, literals, context)
+        transaction = context.transaction
+        if transaction.writes:
+            if as_of is not None:
+                raise make_error("0A000", "AS OF is not supported in a transaction that has written")
+            relation = overlaid(relation, context.catalog, transaction.writes)
+            plan = plan_read(relation, context.catalog, use_indexes=False)
+        assert plan is not None
+        batch, at = read_rows(context, plan, relation, literals, as_of=as_of)
+        result = finish(statement.query, batch, literals, at)
+        return Outcome(f"SELECT {result.rows}", result)
+
+    # -- bulk calls -------------------------------------------------------------------------------------------------
+
+    def column_types(self, table: str) -> dict[str, SqlType]:
+        """The columns of a table by name; 42P01, 42809."""
+        item = self._table(table, self._catalog())
+        return {c.name: c.type for c in item.columns}
+
+    def _table(self, name: str, catalog: CatalogSnapshot) -> CatalogItem:
+        schema, item = resolve_name(name, catalog, self._settings.search_path)
+        if item is None:
+            raise make_error("42P01", f'relation "{name}" does not exist')
+        if item.kind is not ItemKind.TABLE:
+            raise make_error("42809", f'"{name}" is not a table')
+        return item
+
+    def _bulk(self, name: str, body: Callable[[ReadContext, CatalogItem], None], timeout: float | None) -> int:
+        with self._turn:
+            self.check_usable()
+
+            def run(context: ReadContext) -> Outcome:
+                table = self._table(name, context.transaction.catalog or self._catalog())
+                write.wait_capacity(context, timeout)
+                body(context, table)
+                return Outcome("")
+
+            if self._transaction is not None and self._transaction.failed:
+                raise make_error("25P02", "current transaction is aborted, commands ignored until end of transaction block")
+            try:
+                outcome = self._run(lambda interrupt: self._in_transaction(interrupt, run))
+            except BaseException:
+                self._fail_transaction()
+                raise
+            return outcome.time if outcome.time is not None else int(self._engine.timeline.newest)
+
+    def append(self, name: str, data: pa.Table, *, timeout: float | None) -> int:
+        def body(context: ReadContext, table: CatalogItem) -> None:
+            write.insert_rows(context, table, ingest_rows.table_rows(context, table, data))
+
+        return self._bulk(name, body, timeout)
+
+    def upsert(self, name: str, data: pa.Table, *, timeout: float | None) -> int:
+        def body(context: ReadContext, table: CatalogItem) -> None:
+            write.upsert_rows(context, table, ingest_rows.table_rows(context, table, data))
+
+        return self._bulk(name, body, timeout)
+
+    def delete(self, name: str, data: pa.Table, *, timeout: float | None) -> int:
+        def body(context: ReadContext, table: CatalogItem) -> None:
+            columns = ingest_rows.key_rows(context, table, data)
+            write.delete_rows(context, table, columns, data.num_rows)
+
+        return self._bulk(name, body, timeout)
+
+    # -- subscriptions and hydration ----------------------------------------------------------------------------------
+
+    def subscribe(
+        self,
+        query: str,
+        *,
+        snapshot: bool,
+        progress: bool,
+        as_of: int | None,
+        up_to: int | None,
+        parameters: Sequence[Any] | None,
+    ) -> SubscriptionFeed:
+        options = f"WITH (SNAPSHOT = {str(snapshot).lower()}, PROGRESS = {str(progress).lower()})"
+        bounds = ("" if as_of is None else f" AS OF {int(as_of)}") + ("" if up_to is None else f" UP TO {int(up_to)}")
+        named = resolve_name(query, self._catalog(), self._settings.search_path)[1] is not None
+        text = f"SUBSCRIBE TO {query}" if named else f"SUBSCRIBE ({query.rstrip().rstrip(';')})"
+        outcome = self.execute(f"{text}{bounds} {options}", parameters)
+        assert outcome.feed is not None
+        return outcome.feed
+
+    def wait_hydrated(self, name: str, *, timeout: float | None, report: Callable[[int], None]) -> None:
+        """Waits for the dataflows behind ``name``: an index, a materialized view, or a table or view's indexes."""
+        self.check_usable()
+        catalog = self._catalog()
+        item = resolve_name(name, catalog, self._settings.search_path)[1]
+        if item is None:
+            raise make_error("42P01", f'relation "{name}" does not exist')
+        ids = [i.id for i in catalog.dependents(item.id) if i.kind is ItemKind.INDEX]
+        if item.kind in (ItemKind.INDEX, ItemKind.MATERIALIZED_VIEW):
+            ids.append(item.id)
+        deadline = None if timeout is None else time.monotonic() + timeout
+
+        def wait(interrupt: Interrupt) -> None:
+            while True:
+                remaining = None if deadline is None else deadline - time.monotonic()
+                step = 0.1 if remaining is None else max(0.0, min(0.1, remaining))
+                ready = lambda c: all(not c.exists(i) or c.hydrated(i) for i in ids)  # noqa: E731
+                if self._engine.wait_for(ready, step):
+                    return
+                self._engine.check_usable()
+                if interrupt.cancelled():
+                    raise cancelled_error()
+                if remaining is not None and remaining <= 0:
+                    raise make_error("57014", f'"{name}" is still hydrating after {timeout} s')
+                report(self._engine.rows_held(ids))
+
+        self._run(wait)
+
+
+def literal_result(
+    names: Sequence[str], types: Sequence[SqlType], rows: Sequence[Sequence[LiteralValue]]
+) -> ResultSet:
+    """A result of literal rows."""
+    columns = tuple(
+        concat_arrays([literal_array(row[i], t, 1) for row in rows]) if rows else literal_array(None, t, 0)
+        for i, t in enumerate(types)
+    )
+    return ResultSet(tuple(names), tuple(types), columns, len(rows))
+
+
+def resolve_name(
+    name: str, catalog: CatalogSnapshot, search_path: tuple[str, ...]
+) -> tuple[str | None, CatalogItem | None]:
+    """An item by a name as Python code gives it: exact, or with its schema and a dot."""
+    view = catalog.view(search_path)
+    item = view.resolve(None, name)
+    if item is not None or "." not in name:
+        return None, item
+    schema, _, rest = name.partition(".")
+    return schema, view.resolve(schema, rest)
+
+
+def _bind_named(source: st.Prepare, catalog: Any) -> Prepared:
+    declared = {i: t for i, t in enumerate(source.param_types, 1) if t is not None}
+    return bind_parsed(source.parsed, catalog, None, declared)
+
+
+def _python_argument(argument: Expr) -> Any:
+    """The value of an EXECUTE argument, as if Python code had passed it."""
+    return constant_value(argument)
+
+
+def _time_of(expr: Expr | None, literals: tuple[Literal, ...], context: ReadContext) -> Time | None:
+    """The value of AS OF or UP TO, in µs; 22023 for NULL and for times before the epoch."""
+    if expr is None:
+        return None
+    value = write.evaluate_columns((expr,), (), 1, literals, context)[0].cast(pa.int64())[0].as_py()
+    if value is None or value < 0:
+        raise make_error("22023", "AS OF and UP TO take a time at or after the epoch")
+    return Time(value)

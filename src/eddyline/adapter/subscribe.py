@@ -1,0 +1,139 @@
+"""SUBSCRIBE: a dataflow whose changes are handed out as they are sealed."""
+
+from __future__ import annotations
+
+import itertools
+import queue
+import time
+from collections.abc import Sequence
+
+from eddyline.adapter.outcome import Change, SubscriptionFeed
+from eddyline.adapter.read import ReadContext, TooOldError, choose_time
+from eddyline.adapter.read_plan import plan_read
+from eddyline.errors import Error, make_error, unsupported
+from eddyline.expr.ir import Literal
+from eddyline.plan.dataflow import DataflowDescription
+from eddyline.plan.lower import lower_subscribe
+from eddyline.plan.parameters import substitute_parameters
+from eddyline.protocol.messages import SubscribeResponse
+from eddyline.repr.batch import Batch
+from eddyline.repr.time import EMPTY, Frontier, Time
+from eddyline.sql.statements import Subscribe
+
+__all__ = ["open_subscription"]
+
+_ids = itertools.count(1)
+_TICK_S = 0.05
+_PROGRESS_S = 1.0
+
+
+def open_subscription(
+    context: ReadContext,
+    statement: Subscribe,
+    parameters: Sequence[Literal],
+    *,
+    as_of: Time | None,
+    up_to: Time | None,
+) -> SubscriptionFeed:
+    """Starts it at ``as_of`` (None: the time of a strict read now).  22023 for an unreadable time or an empty range."""
+    relation = statement.query.as_relation()
+    plan = plan_read(relation, context.catalog)
+    if plan.clocked:
+        raise unsupported("now() in a subscription", hint="keep the time in a table of one row and join with it")
+    optimized = substitute_parameters(plan.relation, parameters) if plan.parameterised else plan.relation
+    engine = context.engine
+    id = f"s{next(_ids)}"
+    responses: queue.SimpleQueue[SubscribeResponse | Error] = queue.SimpleQueue()
+    with engine.control() as controller:
+        try:
+            at = choose_time(context, controller, plan, as_of)
+        except TooOldError as too_old:
+            raise too_old.error from None
+        until = Frontier(up_to) if up_to is not None else EMPTY
+        if until <= at:
+            raise make_error("22023", f"UP TO {until} is not after AS OF {at}")
+        operators = lower_subscribe(optimized, id, plan.indexes, with_snapshot=statement.snapshot)
+        controller.create_dataflow(DataflowDescription(statement.name or "subscription", operators, at, until), as_of=at)
+        engine.feed(id, responses.put)
+    subscription = _Running(context, id, until, responses, progress=statement.progress)
+    return SubscriptionFeed(
+        statement.query.names,
+        statement.query.types,
+        statement.snapshot,
+        statement.progress,
+        receive=subscription.receive,
+        ended=lambda: subscription.ended,
+        close=subscription.close,
+    )
+
+
+class _Running:
+    """One thread receives; any thread closes."""
+
+    def __init__(
+        self,
+        context: ReadContext,
+        id: str,
+        until: Frontier,
+        responses: queue.SimpleQueue[SubscribeResponse | Error],
+        *,
+        progress: bool,
+    ) -> None:
+        self._engine = context.engine
+        self._id = id
+        self._until = until
+        self._responses = responses
+        self._progress = progress
+        self.ended = False
+
+    def receive(self, timeout: float | None) -> Change | None:
+        deadline = None if timeout is None else time.monotonic() + timeout
+        news = time.monotonic()
+        while not self.ended:
+            remaining = None if deadline is None else deadline - time.monotonic()
+            if remaining is not None and remaining < 0:
+                return None
+            try:
+                response = self._responses.get(timeout=_TICK_S if remaining is None else min(_TICK_S, remaining))
+            except queue.Empty:
+                self._engine.check_usable()
+                news = self._tick(news)
+                continue
+            if isinstance(response, Error):
+                self.close()
+                raise response
+            change = self._change(response)
+            if change is not None:
+                return change
+        return None
+
+    def _tick(self, news: float) -> float:
+        """While nothing is written, no time closes: an empty commit does it where somebody waits for one."""
+        store, now = self._engine.store, time.monotonic()
+        due = self._until != EMPTY and store.tables_upper < self._until <= self._engine.timeline.now()
+        if due or (self._progress and now - news > _PROGRESS_S):
+            self._engine.commit({})
+            return now
+        return news
+
+    def _change(self, response: SubscribeResponse) -> Change | None:
+        if response.error is not None:
+            sqlstate, message, detail = response.error
+            self.close()
+            raise make_error(sqlstate, message, detail=detail)
+        if response.upper >= self._until or response.upper == EMPTY:
+            self.ended = True
+            self.close()
+        batch = response.rows.payload if response.rows is not None else None
+        if batch is None:
+            return Change(Time(response.lower), Frontier(response.upper), Batch.empty(())) if self._progress else None
+        assert isinstance(batch, Batch)
+        if not len(batch) and not self._progress:
+            return None
+        return Change(Time(response.lower), Frontier(response.upper), batch)
+
+    def close(self) -> None:
+        self._engine.feed(self._id, None)
+        with self._engine.control_unchecked() as controller:
+            controller.drop(self._id)
+        self.ended = True
