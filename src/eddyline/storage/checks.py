@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from eddyline.errors import make_error
 from eddyline.expr.text_io import format_column, sample_rows
-from eddyline.repr.batch import Batch
+from eddyline.repr.batch import Batch, Int64s
 from eddyline.repr.time import Time
 from eddyline.storage.collection import Collection
 from eddyline.trace.duplicates import first_equal
@@ -29,35 +29,44 @@ def check_append(collection: Collection, batch: Batch, net: Batch, time: Time, h
         if int(net.diffs.min()) > 0:
             return
         net = net.take(np.flatnonzero(net.diffs < 0))
-    after = _rows_after(collection, net, time, hasher)
-    if len(after) and int(after.diffs.min()) < 0:
-        raise _missing_row(collection, after.take(np.flatnonzero(after.diffs < 0)[:1]))
+    first = _first_with_key(collection, net, hasher)
+    live = _live_rows(collection, net, first, time)
+    if len(live):
+        net = consolidate(Batch.concat(collection.types, [live, net]), hasher)
+        if not len(net):
+            return
+        first = _first_with_key(collection, net, hasher)
+    if int(net.diffs.min()) < 0:
+        raise _missing_row(collection, net.take(np.flatnonzero(net.diffs < 0)[:1]))
     if collection.key is not None:
-        _check_unique(collection, batch, after, hasher)
+        crowded = _crowded(net, first)
+        if len(crowded):
+            raise _duplicate(collection, batch, net.take(crowded), hasher)
 
 
-def _rows_after(collection: Collection, touched: Batch, time: Time, hasher: Hasher) -> Batch:
-    """The consolidated rows at ``time`` having one of the touched keys, once ``touched`` is applied."""
-    columns = tuple(touched.columns[c] for c in collection.layout.key)
-    types = tuple(touched.types[c] for c in collection.layout.key)
-    first = first_equal(columns, types, len(touched), hasher)
-    distinct = pa.array(np.flatnonzero(first == np.arange(len(first))))
-    live = collection.lookup(tuple(c.take(distinct) for c in columns), time)
-    return consolidate(Batch.concat(collection.types, [live, touched]), hasher)
-
-
-def _check_unique(collection: Collection, batch: Batch, after: Batch, hasher: Hasher) -> None:
+def _first_with_key(collection: Collection, batch: Batch, hasher: Hasher) -> Int64s:
+    """For each row the lowest one with an equal key."""
     key = collection.layout.key
-    columns = tuple(after.columns[c] for c in key)
-    types = tuple(after.types[c] for c in key)
-    first = first_equal(columns, types, len(after), hasher)
+    columns = tuple(batch.columns[c] for c in key)
+    return first_equal(columns, tuple(batch.types[c] for c in key), len(batch), hasher)
+
+
+def _live_rows(collection: Collection, touched: Batch, first: Int64s, time: Time) -> Batch:
+    """The updates up to ``time`` that have one of the touched keys."""
+    columns = tuple(touched.columns[c] for c in collection.layout.key)
+    distinct = np.flatnonzero(first == np.arange(len(first)))
+    if len(distinct) < len(first):
+        index = pa.array(distinct)
+        columns = tuple(c.take(index) for c in columns)
+    return collection.lookup(columns, time)
+
+
+def _crowded(after: Batch, first: Int64s) -> Int64s:
+    """The first rows of those keys that more than one row has."""
     repeated = np.flatnonzero(first != np.arange(len(first)))
     totals = after.diffs.copy()
     np.add.at(totals, first[repeated], after.diffs[repeated])
-    crowded = np.flatnonzero(totals > 1)
-    if not len(crowded):
-        return
-    raise _duplicate(collection, batch, after.take(crowded), hasher)
+    return np.flatnonzero(totals > 1)
 
 
 def _duplicate(collection: Collection, batch: Batch, crowded: Batch, hasher: Hasher) -> Exception:
