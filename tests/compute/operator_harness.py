@@ -34,7 +34,7 @@ def context(*, budget_rows: int = 65_536, bits: int | None = None, as_of: int = 
 
 
 def batch_of(types: Sequence[SqlType], updates: Sequence[Update]) -> Batch:
-    columns = tuple(from_python([row[i] for row, _, _ in updates], t) for i, t in enumerate(types))  # type: ignore[misc]
+    columns = tuple(from_python([row[i] for row, _, _ in updates], t) for i, t in enumerate(types))
     times = np.array([time for _, time, _ in updates], np.int64)
     return Batch(tuple(types), columns, times, np.array([diff for _, _, diff in updates], np.int64))
 

@@ -195,9 +195,9 @@ def statistics(func: str, values: Sequence[Any], scale: int) -> Fraction | None:
     sample = func.endswith("_samp")
     if count <= (1 if sample else 0):
         return None
-    exact = [Fraction(v) for v in values]  # type: ignore[arg-type]
-    total = sum(exact)
-    return (sum(v * v for v in exact) - total * total / count) / (count - 1 if sample else count)
+    exact = [Fraction(v) for v in values]
+    total = sum(exact, Fraction(0))
+    return (sum((v * v for v in exact), Fraction(0)) - total * total / count) / (count - 1 if sample else count)
 
 
 @pytest.mark.parametrize("argument", [INTEGER, CENTS, NUMERIC, DOUBLE])

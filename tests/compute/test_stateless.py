@@ -55,7 +55,7 @@ def test_integer_series_follow_their_rows(kind: SqlType, budget: int) -> None:
         result: Multiset = Counter()
         for (start, stop, step), n in rows.items():
             if start is not None:
-                for value in range(start, stop + (1 if step > 0 else -1), step):  # type: ignore[operator, arg-type]
+                for value in range(start, stop + (1 if step > 0 else -1), step):
                     result[(start, stop, step, value)] += n
         return result
 

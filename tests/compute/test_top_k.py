@@ -121,7 +121,7 @@ def test_string_agg_joins_in_order(seed: int, grouped: bool, bits: int | None) -
             values = [m for m in members if m[2] is not None]
             plain = sorted(str(m[2]) for m in values)
             values.sort(key=lambda m: str(m[2]))
-            values.sort(key=lambda m: (m[1] is None, -m[1] if m[1] is not None else 0))  # type: ignore[operator]
+            values.sort(key=lambda m: (m[1] is None, -m[1] if m[1] is not None else 0))
             texts = ["+".join(str(m[2]) for m in values) if values else None, "+".join(plain) if plain else None]
             result[(*([group] * grouped), *texts)] += 1
         return result
