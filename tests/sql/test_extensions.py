@@ -79,6 +79,8 @@ def test_as_of_takes_expressions(text: str) -> None:
 def test_as_of_errors() -> None:
     assert refusal("SELECT * FROM t AS OF 5 WHERE a") == ("42601", 'syntax error at or near "WHERE"', 25)
     assert refusal("SELECT * FROM t AS OF 5 x") == ("42601", 'syntax error at or near "x"', 25)
+    assert refusal("SELECT * FROM t AS OF (5") == ("42601", "syntax error at end of input", 25)
+    assert refusal("SELECT * FROM t AS OF 5 + ORDER BY a") == ("42601", 'syntax error at or near "ORDER"', 27)
     assert refusal("INSERT INTO t SELECT 1 AS OF 5") == ("42601", 'syntax error at or near "5"', 30)
 
 

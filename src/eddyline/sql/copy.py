@@ -127,13 +127,23 @@ def _value(option: AstNode, name: str, locate: Locate) -> Any:
     if name in _TEXTUAL:
         return _text(option, name)
     if name in _LISTS:
-        return ("*",) if kind_of(option.arg) == "a_star" else name_list(unwrap(option.arg).items)
+        return _names(option, name, position)
     if name == "encoding":
         encoding = _text(option, name)
         if encoding.lower().replace("-", "").replace("_", "") not in ("utf8", "unicode"):
             raise unsupported(f"encoding {encoding}", position=position)
         return encoding
     raise make_error("42601", f'option "{name}" not recognized', position=position)
+
+
+def _names(option: AstNode, name: str, position: int | None) -> tuple[str, ...]:
+    """A list of column names, or "*" where all may be meant."""
+    kind = kind_of(option.arg) if option.HasField("arg") else ""
+    if kind == "a_star" and name == "force_quote":
+        return ("*",)
+    if kind != "list":
+        raise make_error("22023", f'argument to option "{name}" must be a list of column names', position=position)
+    return name_list(option.arg.list.items)
 
 
 def _text(option: AstNode, name: str) -> str:

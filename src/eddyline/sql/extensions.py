@@ -233,7 +233,12 @@ def _expression(words: Words, first: int, last: int) -> Message:
     start, end = words.start(first), words.end_before(last)
     opening = b"SELECT("
     padded = opening + b" " * (start - len(opening)) + words.data[start:end] + b")"
-    node = parse_single(padded)
+    try:
+        node = parse_single(padded)
+    except GrammarError as error:
+        if error.position >= len(padded.decode()):  # at the bracket that was added
+            raise words.syntax_error(last) from error
+        raise
     target: Message = node.select_stmt.target_list[0].res_target.val
     return target
 
