@@ -38,9 +38,11 @@ _INFIX = {
     "div": "/",
     "mod": "%",
     "power": "^",
-    "concat": "||",
-    "like": "~~",
-    "not_like": "!~~",
+    "text_concat": "||",
+    "like": "LIKE",
+    "not_like": "NOT LIKE",
+    "ilike": "ILIKE",
+    "not_ilike": "NOT ILIKE",
 }
 _POSTFIX = {
     "is_null": "IS NULL",
@@ -52,6 +54,7 @@ _POSTFIX = {
     "is_unknown": "IS UNKNOWN",
     "is_not_unknown": "IS NOT UNKNOWN",
 }
+_NAMES = {"round_to": "round", "trunc_to": "trunc"}
 _FAMILIES = ("int_", "float_", "numeric_")
 _BARE = (Kind.BOOLEAN, Kind.SMALLINT, Kind.INTEGER, Kind.BIGINT, Kind.NUMERIC, Kind.REAL, Kind.DOUBLE)
 
@@ -94,6 +97,7 @@ def _call(func: str, parts: list[str]) -> str:
     name = func
     for family in _FAMILIES:
         name = name.removeprefix(family)
+    name = _NAMES.get(name, name)
     if len(parts) == 2 and name in _INFIX:
         return f"({parts[0]} {_INFIX[name]} {parts[1]})"
     if len(parts) == 1:

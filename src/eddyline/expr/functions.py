@@ -14,10 +14,20 @@ from __future__ import annotations
 from eddyline.expr import (
     aggregates,
     arithmetic,
+    bytea_functions,
     comparison,
+    datetime_arithmetic,
+    datetime_make,
+    datetime_parts,
+    datetime_truncate,
+    interval_arithmetic,
     numeric_functions,
     numeric_transcendental,
     operators,
+    pattern,
+    regex_functions,
+    text_functions,
+    text_search,
 )
 from eddyline.expr.operators import same_type
 from eddyline.expr.registry import (
@@ -43,4 +53,21 @@ __all__ = [
 ]
 
 #: loaded for what they register
-FUNCTION_MODULES = (aggregates, arithmetic, comparison, numeric_functions, numeric_transcendental, operators)
+FUNCTION_MODULES = (
+    aggregates,
+    arithmetic,
+    bytea_functions,
+    comparison,
+    datetime_arithmetic,
+    datetime_make,
+    datetime_parts,
+    datetime_truncate,
+    interval_arithmetic,
+    numeric_functions,
+    numeric_transcendental,
+    operators,
+    pattern,
+    regex_functions,
+    text_functions,
+    text_search,
+)

@@ -8,6 +8,7 @@ included, stay text as PostgreSQL prints it.
 from __future__ import annotations
 
 import datetime
+import functools
 import uuid
 from decimal import Decimal
 from typing import Any, Final, TypeAlias
@@ -56,6 +57,7 @@ PythonValue: TypeAlias = (
     | None
 )
 
+_REMEMBERED_CHARS: Final = 256
 _EPOCH_DAY: Final = datetime.date(1970, 1, 1)
 _EPOCH: Final = datetime.datetime(1970, 1, 1)
 _EPOCH_UTC: Final = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
@@ -81,7 +83,22 @@ def decimal_parts(value: Decimal) -> tuple[int, int]:
 
 
 def literal_scalar(value: LiteralValue, sql_type: SqlType) -> pa.Scalar:
-    """The Arrow scalar of a literal, in the layout of ``sql_type``."""
+    """The Arrow scalar of a literal, in the layout of ``sql_type``.
+
+    The scalars of short literals are remembered: a plan asks for the same ones for every batch.
+    """
+    # 0.0 and -0.0 are one key, so floats are made anew.
+    if isinstance(value, float) or (isinstance(value, str) and len(value) > _REMEMBERED_CHARS):
+        return _made_scalar(value, sql_type)
+    return _remembered_scalar(value, sql_type)
+
+
+@functools.lru_cache(maxsize=4096)
+def _remembered_scalar(value: LiteralValue, sql_type: SqlType) -> pa.Scalar:
+    return _made_scalar(value, sql_type)
+
+
+def _made_scalar(value: LiteralValue, sql_type: SqlType) -> pa.Scalar:
     layout = arrow_type(sql_type)
     if value is None:
         return pa.scalar(None, layout)

@@ -104,11 +104,12 @@ class Arguments(Sequence[pa.Array]):
     ``operand(i)`` first where a scalar is cheaper.
     """
 
-    __slots__ = ("_rows", "_values")
+    __slots__ = ("_repeated", "_rows", "_values")
 
     def __init__(self, values: Sequence[pa.Array | pa.Scalar], rows: int) -> None:
         self._values = list(values)
         self._rows = rows
+        self._repeated: dict[int, pa.Array] = {}
 
     def __len__(self) -> int:
         return len(self._values)
@@ -116,7 +117,9 @@ class Arguments(Sequence[pa.Array]):
     def __getitem__(self, index: int) -> pa.Array:  # type: ignore[override]
         value = self._values[index]
         if isinstance(value, pa.Scalar):
-            value = self._values[index] = pa.repeat(value, self._rows)
+            if index not in self._repeated:
+                self._repeated[index] = pa.repeat(value, self._rows)
+            return self._repeated[index]
         return value
 
     def constant(self, index: int) -> pa.Scalar | None:

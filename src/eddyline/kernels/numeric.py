@@ -615,7 +615,8 @@ def numeric_multiply_twin(left: Decimal128, right: Decimal128) -> Decimal128 | i
 
 
 def numeric_compare_twin(left: Decimal128, right: Decimal128) -> int:
-    a, b = left[0] * 10 ** right[1], right[0] * 10 ** left[1]
+    a: int = left[0] * 10 ** right[1]
+    b: int = right[0] * 10 ** left[1]
     return (a > b) - (a < b)
 
 
