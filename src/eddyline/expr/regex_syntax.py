@@ -332,7 +332,7 @@ class _Parser:
         ranges = class_ranges(_CLASS_ESCAPES[letter.lower()])
         if letter.islower():
             return ranges
-        return complement(ranges if self.flags.newline_dot or letter == "S" else tuple(sorted((*ranges, (10, 10)))))
+        return complement(ranges)
 
     def reference_or_octal(self) -> Node:
         digits = re.compile("[0-9]+").match(self.text, self.position)

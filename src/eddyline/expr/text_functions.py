@@ -20,6 +20,7 @@ from eddyline.expr.constants import per_constant
 from eddyline.expr.datetime_columns import integers
 from eddyline.expr.registry import Arguments, Evaluated, Overload, declare, failures, implements
 from eddyline.expr.rowwise import map_rows
+from eddyline.expr.text_output import text_of
 from eddyline.expr.text_slices import Characters
 from eddyline.repr.types import INTEGER, TEXT, Kind, SqlType
 
@@ -80,6 +81,14 @@ def _octet_length(args: Arguments, types: Sequence[SqlType], result: SqlType, ro
     return pc.cast(pc.binary_length(args[0]), pa.int32())
 
 
+@implements("bpchar_octet_length")
+def _bpchar_octet_length(args: Arguments, types: Sequence[SqlType], result: SqlType, rows: int) -> pa.Array:
+    """Of char(n), whose trailing blanks count here, stored or not."""
+    bytes_stored = _byte_lengths(args[0])
+    missing = np.maximum((types[0].length or 0) - integers(pc.utf8_length(args[0])), 0)
+    return pa.array((bytes_stored + missing).astype(np.int32))
+
+
 @implements("bit_length")
 def _bit_length(args: Arguments, types: Sequence[SqlType], result: SqlType, rows: int) -> pa.Array:
     return pc.cast(pc.multiply(pc.binary_length(args[0]), 8), pa.int32())
@@ -114,14 +123,21 @@ def _byte_lengths(array: pa.Array) -> Int64s:
 
 @implements("concat", strict=False, fallible=True)
 def _concat(args: Arguments, types: Sequence[SqlType], result: SqlType, rows: int) -> Evaluated:
-    """All arguments joined, NULLs as nothing."""
-    return _joined([args[i] for i in range(len(args))], "replace")
+    """The output texts of all arguments joined, NULLs as nothing."""
+    return _joined([_output(args[i], types[i]) for i in range(len(args))], "replace")
+
+
+def _output(array: pa.Array, sql_type: SqlType) -> pa.Array:
+    text = text_of(array, sql_type)
+    if sql_type.kind is K.BPCHAR and sql_type.length is not None:
+        return pc.utf8_rpad(text, sql_type.length, " ")
+    return text
 
 
 @implements("concat_ws", strict=False, fallible=True)
 def _concat_ws(args: Arguments, types: Sequence[SqlType], result: SqlType, rows: int) -> Evaluated:
     """The arguments that are not NULL, with the first between them; NULL if that is NULL."""
-    parts = [args[i] for i in range(1, len(args))]
+    parts = [_output(args[i], types[i]) for i in range(1, len(args))]
     total = sum((_byte_lengths(p) for p in parts), _byte_lengths(args[0]) * len(parts))
     too_long = total > MAX_BYTES
     if too_long.any():
@@ -238,7 +254,7 @@ def _chr(code: int) -> str:
     if code == 0:
         raise make_error("54000", "null character not permitted")
     if code < 0:
-        raise make_error("54000", "character number must be positive")
+        raise make_error("22023", "character number must be positive")
     if code > 0x10FFFF:
         raise make_error("54000", f"requested character too large for encoding: {code}")
     if 0xD800 <= code <= 0xDFFF:
@@ -279,8 +295,15 @@ declare(
         for kind in (K.TEXT, K.BPCHAR)
     ),
     Overload("octet_length", (K.TEXT,), INTEGER, "octet_length"),
+    Overload("octet_length", (K.BPCHAR,), INTEGER, "bpchar_octet_length"),
     Overload("bit_length", (K.TEXT,), INTEGER, "bit_length"),
     Overload("||", (K.TEXT, K.TEXT), TEXT, "text_concat"),
+    *(
+        Overload("||", pair, TEXT, "text_concat", evaluated=(K.TEXT, K.TEXT))
+        for kind in Kind
+        if kind not in (K.TEXT, K.VARCHAR, K.BPCHAR, K.BYTEA, K.UNKNOWN)
+        for pair in ((K.TEXT, kind), (kind, K.TEXT))
+    ),
     *(
         Overload(name, (K.TEXT, K.INTEGER, K.INTEGER)[:count], TEXT, "substring")
         for name in ("substring", "substr")
@@ -296,6 +319,6 @@ declare(
     Overload("to_hex", (K.INTEGER,), TEXT, "to_hex"),
     Overload("to_hex", (K.BIGINT,), TEXT, "to_hex"),
     Overload("md5", (K.TEXT,), TEXT, "md5"),
-    Overload("concat", (), TEXT, "concat", variadic=K.TEXT),
-    Overload("concat_ws", (K.TEXT,), TEXT, "concat_ws", variadic=K.TEXT),
+    Overload("concat", (), TEXT, "concat", variadic=K.UNKNOWN),  # of any kinds, mixed
+    Overload("concat_ws", (K.TEXT,), TEXT, "concat_ws", variadic=K.UNKNOWN),
 )
