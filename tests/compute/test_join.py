@@ -100,6 +100,55 @@ def test_one_update_at_a_time_gives_what_batches_give() -> None:
     check(collector, [left, right], oracle(True), OUT)
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_an_arrangement_joins_itself(seed: int) -> None:
+    rng = random.Random(seed)
+    history = random_history(rng, left_row, updates=80, times=10)
+    node = Join(0, 0, (False,), Mfp((), tuple(range(4)), (*LEFT, *LEFT)))
+
+    def build(inputs: Sequence[Stream], output: Output, ctx: OperatorContext) -> list[Operator]:
+        edge = ArrangedOutput(new_arrangement(Layout(LEFT, (0,)), ctx))
+        return [
+            JoinOperator("j", edge.connect(), edge.connect(), node, output, ctx),
+            ArrangeOperator("a", inputs[0], Layout(LEFT, (0,)), edge, ctx),
+        ]
+
+    def pairs(rows: Multiset) -> Multiset:
+        result: Multiset = Counter()
+        for a, n in rows.items():
+            for b, m in rows.items():
+                if a[0] is not None and a[0] == b[0]:
+                    result[(*a, *b)] += n * m
+        return result
+
+    collector = drive(build, [(LEFT, history)], rng, budget_rows=rng.choice((8, 65_536)))
+    check(collector, [history], pairs, (*LEFT, *LEFT))
+
+
+def test_a_key_with_many_matches_comes_in_bounded_pieces() -> None:
+    ctx = context(budget_rows=1000)
+    ends, output = [Output(), Output()], Output()
+    consumer = output.connect()
+    operators = joining(False)([end.connect() for end in ends], output, ctx)
+    join = operators[-1]
+    for end, types, row in ((ends[0], LEFT, (1, "a")), (ends[1], RIGHT, ("x", 1))):
+        rows = [((row[0], f"a{n}") if types is LEFT else (f"x{n}", row[1]), 10, 1) for n in range(100)]
+        end.send(batch_of(types, rows))
+        end.advance(Frontier(11))
+    for arrange in operators[:2]:
+        while arrange.pending():
+            arrange.step()
+    activations = 0
+    while join.pending():
+        before = sum(map(len, consumer.updates))
+        join.step()
+        assert sum(map(len, consumer.updates)) - before <= 2000
+        activations += 1
+        assert consumer.frontier == (0 if join.pending() else 11)
+    assert sum(map(len, consumer.updates)) == 10_000
+    assert activations >= 5
+
+
 def test_a_complete_input_releases_the_other_trace() -> None:
     ctx = context()
     ends = [Output(), Output()]

@@ -7,10 +7,9 @@ import pyarrow as pa
 
 from eddyline.compute.context import OperatorContext
 from eddyline.compute.stream import Output
-from eddyline.expr.evaluate import evaluate
-from eddyline.expr.ir import Literal
+from eddyline.expr.literals import literal_scalar
 from eddyline.plan.dataflow import ConstantSource
-from eddyline.repr.batch import Batch, concat_arrays
+from eddyline.repr.batch import Batch
 from eddyline.repr.time import EMPTY
 from eddyline.repr.types import arrow_type
 
@@ -44,5 +43,5 @@ class ConstantOperator:
 
     def _column(self, index: int) -> pa.Array:
         sql_type = self._node.types[index]
-        parts = [evaluate(Literal(row[index], sql_type), (), 1).array for row in self._node.rows]
-        return concat_arrays(parts) if parts else pa.array([], arrow_type(sql_type))
+        scalars = [literal_scalar(row[index], sql_type) for row in self._node.rows]
+        return pa.array(scalars, arrow_type(sql_type))

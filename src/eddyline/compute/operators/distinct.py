@@ -52,11 +52,12 @@ class ThresholdOperator(SealedOperator):
             yield
         self._forget(np.arange(self._table.size))
 
-    def apply(self, batch: Batch) -> None:
+    def apply(self, batch: Batch) -> Iterator[None]:
         segments, slots, before, after = self._accumulate(batch)
         diffs = self.shown(after[:, 0]) - self.shown(before[:, 0])
         self._emit(slots[segments.group], segments.times, diffs)
         self._forget(slots)
+        return iter(())
 
     def _accumulate(self, batch: Batch) -> tuple[Segments, Int64s, Int64s, Int64s]:
         groups, slots = self._table.locate(batch.columns, len(batch))

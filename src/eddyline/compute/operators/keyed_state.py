@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -81,7 +81,7 @@ class KeyedState:
             self._trace.add_debt(found.dead_rows)
         return found
 
-    def key_ranges(self, piece_rows: int) -> list[tuple[pa.Array, ...]]:
+    def key_ranges(self, piece_rows: int) -> Iterator[tuple[pa.Array, ...]]:
         """The key columns of the state in ranges of key hash, each of about ``piece_rows`` rows, repeats included.
 
         Every row of a group is in the same range.
@@ -89,19 +89,17 @@ class KeyedState:
         runs = self._trace.snapshot().runs
         total = sum(len(run) for run in runs)
         if not total:
-            return []
+            return
         largest = max(runs, key=len)
         pieces = max(1, -(-total // piece_rows))
         cuts = np.unique(largest.key_hashes[np.linspace(0, len(largest) - 1, pieces + 1).astype(np.int64)[1:-1]])
         bounds = [np.concatenate(([0], np.searchsorted(run.key_hashes, cuts), [len(run)])) for run in runs]
-        ranges: list[tuple[pa.Array, ...]] = []
         for piece in range(len(cuts) + 1):
             parts = [
                 [run.columns[k].slice(int(b[piece]), int(b[piece + 1] - b[piece])) for k in self._layout.key]
                 for run, b in zip(runs, bounds, strict=True)
             ]
-            ranges.append(tuple(pa.concat_arrays(list(column)) for column in zip(*parts, strict=True)))
-        return ranges
+            yield tuple(pa.concat_arrays(list(column)) for column in zip(*parts, strict=True))
 
     def close(self) -> None:
         self._handle.close()

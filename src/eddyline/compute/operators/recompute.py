@@ -91,7 +91,7 @@ class RecomputeOperator(SealedOperator):
             self._emit(result, np.full(groups.count, self.context.as_of, np.int64), None)
             yield
 
-    def apply(self, batch: Batch) -> None:
+    def apply(self, batch: Batch) -> Iterator[None]:
         rows = self.arguments(batch)
         if not len(rows):
             return
@@ -110,6 +110,7 @@ class RecomputeOperator(SealedOperator):
             local[segments.group[in_round]] = np.arange(len(in_round))
             piece = rows if rounds == 1 else rows.take(chosen)
             self._round(part, piece, local[of_row[chosen]] if rounds > 1 else of_row, segments.times[in_round])
+            yield
 
     def close(self) -> None:
         super().close()

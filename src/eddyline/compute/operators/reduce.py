@@ -49,6 +49,8 @@ _FLOATS = (Kind.REAL, Kind.DOUBLE)
 
 def accumulator_for(call: AggregateCall) -> Accumulator:
     """InternalError for what is not accumulable."""
+    if call.distinct:
+        raise InternalError(f"aggregate {call.func} was not freed of DISTINCT")
     if call.func == "count":
         return CountAccumulator(call.type)
     argument = call.args[0].type
@@ -165,10 +167,10 @@ class ReduceOperator(SealedOperator):
             yield
         self._forget(np.arange(self._table.size))
 
-    def apply(self, batch: Batch) -> None:
+    def apply(self, batch: Batch) -> Iterator[None]:
         accumulated = self._accumulate(batch)
         if accumulated is None:
-            return
+            return iter(())
         segments, slots, parts = accumulated
         first = segments.starts[:-1]
         counts, *values = [np.concatenate((before[first], after)) for before, after in parts]
@@ -186,6 +188,7 @@ class ReduceOperator(SealedOperator):
             diffs,
         )
         self._forget(slots)
+        return iter(())
 
     def _accumulate(self, batch: Batch) -> tuple[Segments, Int64s, list[tuple[Int64s, Int64s]]] | None:
         """Adds a piece; (segments, slot of each group, states before and after each segment by accumulator)."""

@@ -32,8 +32,8 @@ class SealedOperator(ABC):
         self._input = input
         self._stash = Stash(context.budget_rows)
         self._hydrated = False
-        #: the publication at as_of, while it is under way
-        self._publishing: Iterator[None] | None = None
+        #: what is left of the publication, or of the piece that was taken last
+        self._work: Iterator[None] | None = None
         #: the interval under way ends here; the output's frontier when none is under way
         self._target = output.frontier
 
@@ -46,8 +46,11 @@ class SealedOperator(ABC):
         """Emits the state at as_of; yields after each bounded piece."""
 
     @abstractmethod
-    def apply(self, batch: Batch) -> None:
-        """Takes a piece into the state and emits what changes, at the piece's times."""
+    def apply(self, batch: Batch) -> Iterator[None]:
+        """Takes a piece into the state and emits what changes, at the piece's times; yields after each bounded part.
+
+        What is done before the first yield may be done by the call itself.
+        """
 
     def step(self) -> bool:
         moved = pass_errors(self._input, self.output)
@@ -57,7 +60,7 @@ class SealedOperator(ABC):
             self._stash.seal(self._target)
             if not self._hydrated:
                 self._hydrated = True
-                self._publishing = self.publish()
+                self._work = self.publish()
             moved = True
         if self._target > self.output.frontier:
             self._advance()
@@ -68,7 +71,7 @@ class SealedOperator(ABC):
         return not self._input.drained() or self._target > self.output.frontier or self._may_open()
 
     def close(self) -> None:
-        self._publishing = None
+        self._work = None
 
     def _may_open(self) -> bool:
         frontier = self._input.frontier
@@ -96,14 +99,13 @@ class SealedOperator(ABC):
         return moved
 
     def _advance(self) -> None:
-        """One bounded piece of the publication or of the interval; after the last one the frontier moves."""
-        if self._publishing is not None:
-            for _ in self._publishing:
+        """One bounded part of the publication or of a piece; after the last one the frontier moves."""
+        if self._work is None:
+            piece = self._stash.piece()
+            self._work = None if piece is None else self.apply(piece)
+        if self._work is not None:
+            for _ in self._work:
                 return
-            self._publishing = None
-            return
-        piece = self._stash.piece()
-        if piece is not None:
-            self.apply(piece)
+            self._work = None
         if self._stash.exhausted():
             self.output.advance(self._target)
