@@ -20,7 +20,7 @@ AstNode: TypeAlias = Any
 
 _WORDS = {
     "window_clause": "WINDOW",
-    "over": "window functions",
+    "over": "the OVER clause of window functions",
     "locking_clause": "FOR UPDATE/SHARE",
     "into_clause": "SELECT INTO",
     "group_distinct": "GROUP BY DISTINCT",

@@ -49,6 +49,7 @@ class Block:
     inside_aggregate: bool = False
     aggregates: dict[int, AggregateCall] = field(default_factory=dict)
     groupings: dict[int, tuple[Expr, ...]] = field(default_factory=dict)
+    series: dict[int, tuple[Expr, ...]] = field(default_factory=dict)  # generate_series in the SELECT list
     # first position at which each column was mentioned outside an aggregate: for 42803
     mentions: dict[int, int | None] = field(default_factory=dict)
 

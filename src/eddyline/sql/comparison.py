@@ -8,7 +8,7 @@ from typing import TypeAlias
 from eddyline.errors import make_error, unsupported
 from eddyline.expr.ir import And, Call, Column, Expr, Literal, Or, walk
 from eddyline.expr.properties import can_fail
-from eddyline.repr.types import BOOLEAN
+from eddyline.repr.types import BOOLEAN, TEXT
 from eddyline.sql.binding import Context, RowValue
 from eddyline.sql.conversion import is_unknown
 from eddyline.sql.resolution import bind_operator
@@ -49,10 +49,18 @@ def any_of(args: Sequence[Expr]) -> Expr:
     return flat[0] if len(flat) == 1 else Or(tuple(flat))
 
 
-def compare(context: Context, name: str, left: Value, right: Value, position: int | None) -> Expr:
-    """``left name right`` for single values and for rows."""
+def compare(
+    context: Context,
+    name: str,
+    left: Value,
+    right: Value,
+    position: int | None,
+    *,
+    places: Sequence[int | None] = (),
+) -> Expr:
+    """``left name right`` for single values and for rows.  ``places``: where the two sides stand."""
     if not isinstance(left, RowValue) and not isinstance(right, RowValue):
-        return bind_operator(name, (left, right), context.binding.parameters, position)
+        return bind_operator(name, (left, right), context.binding.parameters, position, places)
     pairs = _pairs(left, right, position)
 
     def one(operator: str, pair: tuple[Expr, Expr]) -> Expr:
@@ -109,7 +117,9 @@ def null_test(value: Value, *, is_null: bool) -> Expr:
     """``IS [NOT] NULL``; of a row: all its fields are (not) NULL."""
     name = "is_null" if is_null else "is_not_null"
     if isinstance(value, RowValue):
-        return all_of([Call(name, (item,), BOOLEAN) for item in value.items])
+        return all_of([null_test(item, is_null=is_null) for item in value.items])
+    if isinstance(value, Literal) and is_unknown(value):
+        value = Literal(value.value, TEXT)
     return Call(name, (value,), BOOLEAN)
 
 

@@ -45,6 +45,11 @@ from eddyline.sql.type_names import type_of_name
 
 __all__ = ["bind", "bind_boolean", "bind_value"]
 
+_FAMILIES: Final = (
+    (Kind.SMALLINT, Kind.INTEGER, Kind.BIGINT),
+    (Kind.REAL, Kind.DOUBLE),
+    (Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMPTZ),
+)
 _INTERVAL_FIELDS: Final = {
     1 << 2: "year",
     1 << 1: "month",
@@ -208,8 +213,10 @@ def _nullif(node: AstNode, context: Context) -> Expr:
     left, right = bind(node.lexpr, context), bind(node.rexpr, context)
     equal = bind_operator("=", (left, right), context.binding.parameters, context.at(node))
     assert isinstance(equal, Call)
-    # The result has the type of the first operand as the comparison takes it, as PostgreSQL has it for literals.
-    result = equal.args[0] if is_unknown(left) else left
+    # The result is the first operand as the comparison takes it; within a family PostgreSQL compares without a cast.
+    taken = equal.args[0]
+    same_family = any(left.type.kind in f and taken.type.kind in f for f in _FAMILIES)
+    result = left if left.type.kind is taken.type.kind or same_family else taken
     return Case(((equal, Literal(None, result.type)),), result, result.type)
 
 
@@ -217,7 +224,8 @@ def _in(node: AstNode, context: Context) -> Expr:
     left = bind_value(node.lexpr, context)
     items = [bind_value(i, context) for i in node.rexpr.list.items]
     negated = _operator_name(node, context) == "<>"
-    return bind_in_list(context, left, items, negated=negated, position=context.at(node))
+    places = [position_of(i, context) for i in node.rexpr.list.items]
+    return bind_in_list(context, left, items, negated=negated, position=context.at(node), places=places)
 
 
 def _like(node: AstNode, context: Context) -> Expr:
@@ -318,7 +326,13 @@ def _case(node: AstNode, context: Context) -> Expr:
             test = bind(when.expr, context)
             known = coerce(subject, TEXT, context.binding.parameters) if is_unknown(subject) else subject
             conditions.append(
-                bind_operator("=", (known, test), context.binding.parameters, context.binding.locate(when.location))
+                bind_operator(
+                    "=",
+                    (known, test),
+                    context.binding.parameters,
+                    context.binding.locate(when.location),
+                    (position_of(node.arg, context), position_of(when.expr, context)),
+                )
             )
     # PostgreSQL weighs the ELSE branch first when it looks for the common type.
     nodes = [node.defresult] if node.HasField("defresult") else []

@@ -97,7 +97,7 @@ def _range_var(node: AstNode, context: Context) -> FromItem:
     columns = tuple(ScopeColumn(c.name, i, c.type) for c, i in zip(item.columns, ids, strict=True))
     key = tuple(ids[k] for k in item.primary_key)
     if node.HasField("alias"):
-        entry = Entry(node.alias.aliasname, _aliased(columns, node.alias, position), None, key)
+        entry = Entry(node.alias.aliasname, _aliased(columns, node.alias), None, key, item.name)
         _relabel(entry, context)
     else:
         entry = Entry(item.name, columns, item.schema, key)
@@ -127,18 +127,17 @@ def _cte_reference(node: AstNode, context: Context, entry: CteEntry | None) -> F
     )
     columns = tuple(ScopeColumn(n, i, t) for n, i, t in zip(entry.names, ids, types, strict=True))
     if node.HasField("alias"):
-        columns = _aliased(columns, node.alias, position)
+        columns = _aliased(columns, node.alias)
     return FromItem(CteRef(entry.cte, ids), [Entry(alias, columns)], list(columns))
 
 
-def _aliased(columns: tuple[ScopeColumn, ...], alias: AstNode, position: int | None) -> tuple[ScopeColumn, ...]:
+def _aliased(columns: tuple[ScopeColumn, ...], alias: AstNode) -> tuple[ScopeColumn, ...]:
     """``columns`` under the names of the alias's column list; 42P10 if it is too long."""
     names = name_list(alias.colnames)
     if len(names) > len(columns):
         raise make_error(
             "42P10",
             f'table "{alias.aliasname}" has {len(columns)} columns available but {len(names)} columns specified',
-            position=position,
         )
     renamed = tuple(replace(c, name=n) for c, n in zip(columns, names, strict=False))
     return (*renamed, *columns[len(names) :])
@@ -166,7 +165,7 @@ def _entry_of(
 ) -> tuple[list[Entry], list[ScopeColumn]]:
     if not node.HasField("alias"):
         return [Entry(None, columns)], list(columns)
-    entry = Entry(node.alias.aliasname, _aliased(columns, node.alias, None))
+    entry = Entry(node.alias.aliasname, _aliased(columns, node.alias))
     _relabel(entry, context)
     return [entry], list(entry.columns)
 
@@ -198,15 +197,19 @@ def _table_function(call: AstNode, context: Context) -> tuple[Node, int, str]:
         value = bind(call, context)
         number = ids.new(value.type)
         return Map(UNIT, ((number, value),)), number, name
-    function = call.func_call
+    number, cast = bind_series(call.func_call, context)
+    return FlatMap(UNIT, "generate_series", cast, (number,), (ids.types[number],)), number, name
+
+
+def bind_series(function: AstNode, context: Context) -> tuple[int, tuple[Expr, ...]]:
+    """generate_series as a column id and its arguments."""
     position = context.at(function)
     expect_fields(function, ("funcname", "args", "funcformat", "location"), position)
     args = [bind(a, context) for a in function.args]
     result = choose_overload("generate_series", _SERIES, args, context.binding.parameters, position)
     assert isinstance(result, Call)
     cast = tuple(Cast(a, NUMERIC, False) if a.type.kind is K.NUMERIC and a.type != NUMERIC else a for a in result.args)
-    number = ids.new(result.type)
-    return FlatMap(UNIT, "generate_series", cast, (number,), (result.type,)), number, name
+    return context.binding.ids.new(result.type, "generate_series"), cast
 
 
 def _join(node: AstNode, context: Context, left: Scope) -> FromItem:
@@ -236,7 +239,7 @@ def _join(node: AstNode, context: Context, left: Scope) -> FromItem:
             context.block.forbids = forbids
         result.node = Join(kind, first.node, second.node, conjuncts(on))
     if node.HasField("alias"):
-        entry = Entry(node.alias.aliasname, _aliased(tuple(result.visible), node.alias, None))
+        entry = Entry(node.alias.aliasname, _aliased(tuple(result.visible), node.alias))
         return FromItem(result.node, [entry], list(entry.columns))
     return result
 

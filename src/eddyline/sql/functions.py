@@ -11,11 +11,11 @@ from eddyline.expr.functions import aggregate_overloads, overloads
 from eddyline.expr.ir import AggregateCall, Call, Expr
 from eddyline.repr.types import INTEGER, TEXT, TIMESTAMPTZ, SqlType
 from eddyline.sql.algebra import FreeIds, aggregate_exprs
-from eddyline.sql.ast import AstNode, expect_fields, name_list
+from eddyline.sql.ast import AstNode, expect_fields, name_list, unwrap
 from eddyline.sql.binding import Block, Context
 from eddyline.sql.conversion import coerce, is_unknown
 from eddyline.sql.ordering import sort_flags
-from eddyline.sql.resolution import bind_aggregate, bind_call
+from eddyline.sql.resolution import bind_aggregate, bind_call, function_error
 from eddyline.sql.type_names import TYPE_KINDS
 
 __all__ = ["bind_function", "bind_grouping"]
@@ -239,7 +239,7 @@ def bind_function(
         raise unsupported("a set-returning function outside FROM", position=position)
     if aggregate_overloads(call.name):
         return _aggregate(call, bind, bind_boolean)
-    _refuse_aggregate_syntax(call)
+    _refuse_aggregate_syntax(call, bind)
     args = [bind(a, context) for a in node.args]
     if call.name in _NOW and not args:
         return Call("now", (), TIMESTAMPTZ)
@@ -258,15 +258,15 @@ def _without_overloads(call: _Call, args: Sequence[Expr], cast: ExplicitCast) ->
     return bind_call(call.name, args, call.context.binding.parameters, call.position)
 
 
-def _refuse_aggregate_syntax(call: _Call) -> None:
+def _refuse_aggregate_syntax(call: _Call, bind: Bind) -> None:
     """42809 for DISTINCT, FILTER, ORDER BY or * on what is no aggregate."""
     node = call.node
     words = {"agg_star": "(*)", "agg_distinct": "DISTINCT", "agg_order": "ORDER BY", "agg_filter": "FILTER"}
     for field, _ in node.ListFields():
         if field.name in words:
             if not overloads(call.name):
-                shown = f"{call.name}({'*' if field.name == 'agg_star' else ''})"
-                raise make_error("42883", f"function {shown} does not exist", position=call.position)
+                args = [bind(a, call.context).type for a in node.args]
+                raise function_error(call.name, args, ambiguous=False, position=call.position)
             raise make_error(
                 "42809",
                 f"{words[field.name]} specified, but {call.name} is not an aggregate function",
@@ -320,7 +320,7 @@ def _bind_parts(call: _Call, bind: Bind, bind_boolean: Callable[[AstNode, Contex
             raise make_error(
                 "42P10",
                 "in an aggregate with DISTINCT, ORDER BY expressions must appear in argument list",
-                position=call.position,
+                position=context.binding.locate(getattr(unwrap(item.sort_by.node), "location", -1)),
             )
         order.append((value, *sort_flags(item.sort_by, context.binding.locate)))
     keep_order = tuple(order) if chosen.func in _ORDER_MATTERS else ()

@@ -118,6 +118,7 @@ class Grouping:
                     raise make_error(
                         "42803",
                         "arguments to GROUPING must be grouping expressions of the associated query level",
+                        position=self.block.mentions.get(arg.index) if isinstance(arg, Column) else None,
                     )
         aggregates = tuple(self.block.aggregates.items())
         if len(self.sets) == 1:

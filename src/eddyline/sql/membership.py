@@ -22,15 +22,27 @@ __all__ = ["bind_in_list", "bind_quantified_array", "bind_sublink"]
 LONG_LIST_ITEMS: Final = 64
 
 
-def bind_in_list(context: Context, left: Value, items: Sequence[Value], *, negated: bool, position: int | None) -> Expr:
-    """``left [NOT] IN (items)``."""
+def bind_in_list(
+    context: Context,
+    left: Value,
+    items: Sequence[Value],
+    *,
+    negated: bool,
+    position: int | None,
+    places: Sequence[int | None],
+) -> Expr:
+    """``left [NOT] IN (items)``.  ``places``: where the items stand."""
     left, items = _common(context, left, items)
     if len(items) > LONG_LIST_ITEMS and not isinstance(left, RowValue) and all(isinstance(i, Literal) for i in items):
         result = _long_list(context, left, [i for i in items if isinstance(i, Literal)], position)
         return negate(result) if negated else result
     if negated:
-        return all_of([compare(context, "<>", left, i, position) for i in items])
-    return any_of([compare(context, "=", left, i, position) for i in items])
+        return all_of(
+            [compare(context, "<>", left, i, position, places=(None, p)) for i, p in zip(items, places, strict=True)]
+        )
+    return any_of(
+        [compare(context, "=", left, i, position, places=(None, p)) for i, p in zip(items, places, strict=True)]
+    )
 
 
 def _common(context: Context, left: Value, items: Sequence[Value]) -> tuple[Value, Sequence[Value]]:

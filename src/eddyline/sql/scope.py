@@ -38,6 +38,7 @@ class Entry:
     columns: tuple[ScopeColumn, ...]
     schema: str | None = None
     primary_key: tuple[int, ...] = ()
+    table: str | None = None  # the table's own name where an alias hides it
 
     def named(self, name: str) -> list[ScopeColumn]:
         return [c for c in self.columns if c.name == name]
@@ -113,6 +114,15 @@ def missing_entry(scope: Scope, alias: str, position: int | None) -> DatabaseErr
                 detail=f'There is an entry for table "{alias}", '
                 "but it cannot be referenced from this part of the query.",
             )
+    for level in scope.chain():
+        for entry in level.entries:
+            if entry.table == alias and entry.alias != alias:
+                return make_error(
+                    "42P01",
+                    f'invalid reference to FROM-clause entry for table "{alias}"',
+                    position=position,
+                    hint=f'Perhaps you meant to reference the table alias "{entry.alias}".',
+                )
     return make_error("42P01", f'missing FROM-clause entry for table "{alias}"', position=position)
 
 

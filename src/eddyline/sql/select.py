@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from eddyline.errors import make_error, unsupported
 from eddyline.expr.ir import Column, Expr, Literal
 from eddyline.repr.types import BIGINT, TEXT, SqlType
-from eddyline.sql.algebra import UNIT, Cte, Distinct, Filter, FreeIds, Map, Node, Rows, TopK, With, outputs
+from eddyline.sql.algebra import UNIT, Cte, Distinct, Filter, FlatMap, FreeIds, Map, Node, Rows, TopK, With, outputs
 from eddyline.sql.ast import AstNode, enum_name, expect_fields, kind_of, name_list
 from eddyline.sql.binding import Block, Context, CteEntry
 from eddyline.sql.comparison import conjuncts, mentions
@@ -197,14 +197,14 @@ def _bind_block(stmt: AstNode, outer: Context) -> Query:
     node, scope = bind_from(stmt.from_clause, inner)
     context = inner.within(scope)
     block = context.block
+    targets = bind_targets(stmt.target_list, context)
     if stmt.HasField("where_clause"):
         node = Filter(node, conjuncts(_clause(context, "WHERE", stmt.where_clause, "WHERE")))
-    targets = bind_targets(stmt.target_list, context)
+    having = bind_boolean(stmt.having_clause, context, "HAVING") if stmt.HasField("having_clause") else None
+    order = sort_items(stmt.sort_clause, targets, context, "ORDER BY")
     block.forbids = "GROUP BY"
     sets = group_sets(stmt.group_clause, targets, context)
     block.forbids = None
-    having = bind_boolean(stmt.having_clause, context, "HAVING") if stmt.HasField("having_clause") else None
-    order = sort_items(stmt.sort_clause, targets, context, "ORDER BY")
     distinct_on = _distinct_on(stmt, targets, context)
     grouped = bool(stmt.group_clause) or bool(block.aggregates) or having is not None or bool(block.groupings)
     if grouped:
@@ -212,26 +212,27 @@ def _bind_block(stmt: AstNode, outer: Context) -> Query:
         for target in targets:
             target.expr = grouping.lift(target.expr)
         order = [replace(o, expr=grouping.lift(o.expr)) for o in order]
-        distinct_on = [grouping.lift(e) for e in distinct_on]
+        distinct_on = [replace(o, expr=grouping.lift(o.expr)) for o in distinct_on]
         lifted = grouping.lift(having) if having is not None else None
         node = grouping.build(node)
         if lifted is not None:
             node = Filter(node, conjuncts(lifted))
+        block.series = {n: tuple(map(grouping.lift, args)) for n, args in block.series.items()}
+    for number, args in block.series.items():
+        node = FlatMap(node, "generate_series", args, (number,), (context.binding.ids.types[number],))
     query = Query(node, targets, context, order)
     global_row = grouped and not stmt.group_clause and having is None
-    query.single_row = global_row or (not grouped and node is UNIT)
+    query.single_row = not block.series and (global_row or (not grouped and node is UNIT))
     if stmt.distinct_clause:
-        _apply_distinct(query, distinct_on, stmt, context)
+        _apply_distinct(query, distinct_on, context)
     _bind_limits(stmt, query, outer)
     return query
 
 
-def _distinct_on(stmt: AstNode, targets: list[Target], context: Context) -> list[Expr]:
+def _distinct_on(stmt: AstNode, targets: list[Target], context: Context) -> list[SortItem]:
+    """The expressions of DISTINCT ON; none for a plain DISTINCT."""
     items = [n for n in stmt.distinct_clause if kind_of(n)]
-    if not items:
-        return []
-    found = sort_items(items, targets, context, "DISTINCT ON")
-    return [item.expr for item in found]
+    return sort_items(items, targets, context, "DISTINCT ON")
 
 
 def _materialise(query: Query) -> list[int]:
@@ -263,10 +264,10 @@ def _materialise(query: Query) -> list[int]:
     return columns
 
 
-def _apply_distinct(query: Query, distinct_on: list[Expr], stmt: AstNode, context: Context) -> None:
+def _apply_distinct(query: Query, distinct_on: list[SortItem], context: Context) -> None:
     plain = not distinct_on
     if not plain:
-        match_distinct_on(distinct_on, query.order, context)
+        match_distinct_on(distinct_on, query.order)
     targets_before = {t.expr: i for i, t in enumerate(query.targets)}
     columns = _materialise(query)
     ids = context.binding.ids
@@ -284,7 +285,7 @@ def _apply_distinct(query: Query, distinct_on: list[Expr], stmt: AstNode, contex
     available = outputs(query.node)
     on_ids: list[int] = []
     computed: list[tuple[int, Expr]] = []
-    for expr in distinct_on:
+    for expr in (item.expr for item in distinct_on):
         if expr in targets_before:
             on_ids.append(columns[targets_before[expr]])
         elif isinstance(expr, Column) and expr.index in available:
@@ -326,7 +327,8 @@ def _order_columns(query: Query) -> tuple[tuple[int, bool, bool], ...]:
 def _bind_limits(stmt: AstNode, query: Query, outer: Context) -> None:
     if enum_name(stmt, "limit_option") == "LIMIT_OPTION_WITH_TIES":
         raise unsupported("FETCH FIRST … WITH TIES")
-    context = replace(outer, scope=Scope(outer=outer.scope), block=Block(outer.block.depth + 1))
+    block = Block(outer.block.depth + 1)
+    context = replace(outer, scope=query.context.scope, block=block)
     for name, clause in (("limit_count", "LIMIT"), ("limit_offset", "OFFSET")):
         if not stmt.HasField(name):
             continue
@@ -336,10 +338,12 @@ def _bind_limits(stmt: AstNode, query: Query, outer: Context) -> None:
             continue
         value = limit_value(node, context, clause)
         position = position_of(node, context)
-        if value is not None and FreeIds(context.binding.ids).of_exprs((value,)):
-            raise make_error("42P10", f"argument of {clause} must not contain variables", position=position)
+        for number in FreeIds(context.binding.ids).of_exprs(() if value is None else (value,)):
+            if context.binding.owners.get(number) is query.context.block:
+                position = query.context.block.mentions.get(number, position)
+                raise make_error("42P10", f"argument of {clause} must not contain variables", position=position)
         if value is not None and mentions(value):
-            raise unsupported(f"a subquery in {clause}", position=position)
+            raise unsupported(f"a subquery or an outer column in {clause}", position=position)
         if isinstance(value, Literal) and isinstance(value.value, int) and value.value < 0:
             state = "2201W" if clause == "LIMIT" else "2201X"
             raise make_error(state, f"{clause} must not be negative")

@@ -13,6 +13,7 @@ from eddyline.sql.binding import Context, RowValue
 from eddyline.sql.comparison import mentions
 from eddyline.sql.conversion import coerce, is_unknown
 from eddyline.sql.expressions import bind, bind_value, position_of
+from eddyline.sql.from_clause import bind_series
 from eddyline.sql.grouping import cross_product
 from eddyline.sql.ordering import sort_flags
 from eddyline.sql.scope import ScopeColumn, find_entry, missing_entry, star_columns
@@ -53,12 +54,25 @@ def bind_targets(nodes: Iterable[AstNode], context: Context) -> list[Target]:
                     owner.mentions.setdefault(column.id, context.at(target))
             targets.extend(Target(c.name, context.binding.ids.column(c.id), context.at(target)) for c in star)
             continue
-        expr = bind(target.val, context)
+        series = _series(target.val, context)
+        expr = series if series is not None else bind(target.val, context)
         name = target.name or output_name(target.val) or "?column?"
         targets.append(Target(name, expr, position_of(target.val, context)))
     if len(targets) > MAX_COLUMNS:
         raise make_error("54011", f"target lists can have at most {MAX_COLUMNS} entries")
     return targets
+
+
+def _series(node: AstNode, context: Context) -> Expr | None:
+    """generate_series as a whole item of the SELECT list: the rows multiply."""
+    if kind_of(node) != "func_call" or name_list(node.func_call.funcname)[-1] != "generate_series":
+        return None
+    block = context.block
+    if block.series or block.forbids is not None:
+        raise unsupported("more than one set-returning function", position=context.at(node.func_call))
+    number, args = bind_series(node.func_call, context)
+    block.series[number] = args
+    return context.binding.ids.column(number)
 
 
 def _star(node: AstNode, context: Context) -> Sequence[ScopeColumn] | None:
@@ -230,20 +244,22 @@ def _group_exprs(node: AstNode, targets: list[Target], context: Context) -> tupl
         expr = bound
     if any(number in context.block.aggregates for number in mentions(expr)):
         raise make_error("42803", "aggregate functions are not allowed in GROUP BY", position=position)
+    if mentions(expr) & context.block.series.keys():
+        raise unsupported("GROUP BY a set-returning function", position=position)
     return (coerce(expr, TEXT, context.binding.parameters) if is_unknown(expr) else expr,)
 
 
-def match_distinct_on(distinct_on: list[Expr], order: list[SortItem], context: Context) -> None:
+def match_distinct_on(distinct_on: list[SortItem], order: list[SortItem]) -> None:
     """42P10 unless the first ORDER BY items are the DISTINCT ON expressions, in any order."""
-    wanted = set(distinct_on)
+    missing = {item.expr: item for item in distinct_on}
+    known = set(missing)
     for item in order:
-        if not wanted:
+        if not missing:
             return
-        if item.expr in wanted:
-            wanted.discard(item.expr)
-        elif item.expr not in distinct_on:
+        if item.expr not in known:
             raise make_error(
                 "42P10",
                 "SELECT DISTINCT ON expressions must match initial ORDER BY expressions",
-                position=item.position,
+                position=next(iter(missing.values())).position,
             )
+        missing.pop(item.expr, None)
