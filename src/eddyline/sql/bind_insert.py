@@ -12,6 +12,7 @@ from eddyline.sql.binding import Context
 from eddyline.sql.catalog_view import CatalogItem
 from eddyline.sql.decorrelate import positional
 from eddyline.sql.expressions import position_of
+from eddyline.sql.literal_rows import literal_rows
 from eddyline.sql.named_objects import writable_table
 from eddyline.sql.query import RowSource
 from eddyline.sql.scope import Entry, ScopeColumn
@@ -52,6 +53,9 @@ def _rows(node: AstNode, table: CatalogItem, binding: StatementBinding) -> Relat
         if explicit and width < len(positions):
             raise _too_few(binding.locate(unwrap(node.cols[width]).location))
         positions = positions[:width]
+        plain = literal_rows(select, [table.columns[p].type for p in positions])
+        if plain is not None and not node.HasField("with_clause"):
+            return _complete(plain, positions, table)
     targets = [TargetColumn(c.name, c.type, c.default) for c in (table.columns[p] for p in positions)]
     ctes = node.with_clause if node.HasField("with_clause") else None
     query = binding.query(node.select_stmt, targets, ctes)

@@ -33,7 +33,7 @@ class StatementBinding:
         self.catalog = catalog
         self.param_types = param_types
         self.parameters = Parameters(param_types)
-        self.locate = parsed.position
+        self.locate = parsed.locator()
 
     def for_inner(self, parsed: ParsedStatement) -> StatementBinding:
         """For a statement inside this one (EXPLAIN)."""

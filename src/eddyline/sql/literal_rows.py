@@ -1,0 +1,159 @@
+"""VALUES made of plain constants, read straight into physical scalars.
+
+INSERT of many literal rows is common, and binding each cell as an expression costs ten times as much.  A cell that
+is not plainly right (another type, out of range, too long, an expression) ends the attempt; ordinary binding then
+gives its value or its error.  Where this succeeds it gives what binding would give.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from eddyline.errors import Error
+from eddyline.expr.ir import LiteralValue
+from eddyline.expr.text_io import parse_literal
+from eddyline.plan.relation import Constant
+from eddyline.repr.types import Kind, SqlType
+from eddyline.sql.ast import AstNode
+from eddyline.sql.conversion import INTEGER_RANGES
+
+__all__ = ["literal_rows"]
+
+
+class _NotPlain(Exception):
+    """This cell needs binding."""
+
+
+Reader = Callable[[AstNode], LiteralValue]
+
+_VALUES_ONLY: Final = frozenset(["values_lists", "limit_option", "op"])
+
+
+def literal_rows(select: AstNode, types: Sequence[SqlType]) -> Constant | None:
+    """The rows of a VALUES statement stored in columns of ``types``, or None when some cell needs binding.
+
+    Cost: about 1 µs per cell.
+    """
+    if any(field.name not in _VALUES_ONLY for field, _ in select.ListFields()):
+        return None
+    readers = [_reader(t) for t in types]
+    rows: list[tuple[LiteralValue, ...]] = []
+    try:
+        for entry in select.values_lists:
+            items = entry.list.items
+            if len(items) != len(readers):
+                return None
+            rows.append(tuple([read(node) for read, node in zip(readers, items, strict=True)]))
+    except (_NotPlain, Error):
+        return None
+    return Constant(tuple(rows), tuple(types))
+
+
+def _reader(target: SqlType) -> Reader:
+    """A function from a cell's node to its value; it raises where the value is not plain."""
+    if target.kind in INTEGER_RANGES:
+        return _integer(*INTEGER_RANGES[target.kind])
+    match target.kind:
+        case Kind.TEXT | Kind.VARCHAR:
+            return _text(target.length)
+        case Kind.NUMERIC if target.scale is not None:
+            return _scaled(target.scale, (target.precision or 38) - target.scale)
+        case Kind.BOOLEAN:
+            return _boolean
+        case Kind.DATE | Kind.TIME | Kind.TIMESTAMP | Kind.TIMESTAMPTZ | Kind.UUID | Kind.BYTEA:
+            return _parsed(target)
+        case _:
+            return _null
+
+
+def _constant(node: AstNode) -> tuple[AstNode, str | None]:
+    """(the constant, which kind it is; None for NULL)."""
+    if node.WhichOneof("node") != "a_const":
+        raise _NotPlain
+    const = node.a_const
+    return const, None if const.isnull else const.WhichOneof("val")
+
+
+def _null(node: AstNode) -> LiteralValue:
+    if _constant(node)[1] is not None:
+        raise _NotPlain
+    return None
+
+
+def _integer(low: int, high: int) -> Reader:
+    def read(node: AstNode) -> LiteralValue:
+        const, kind = _constant(node)
+        if kind is None:
+            return None
+        if kind == "ival":
+            value = int(const.ival.ival)
+        elif kind == "fval" and const.fval.fval.lstrip("-").isdecimal():
+            value = int(const.fval.fval)
+        else:
+            raise _NotPlain
+        if not low <= value <= high:
+            raise _NotPlain
+        return value
+
+    return read
+
+
+def _text(length: int | None) -> Reader:
+    def read(node: AstNode) -> LiteralValue:
+        const, kind = _constant(node)
+        if kind is None:
+            return None
+        if kind != "sval":
+            raise _NotPlain
+        value = str(const.sval.sval)
+        if length is not None and len(value) > length:
+            raise _NotPlain
+        return value
+
+    return read
+
+
+def _scaled(scale: int, whole_digits: int) -> Reader:
+    def read(node: AstNode) -> LiteralValue:
+        const, kind = _constant(node)
+        if kind is None:
+            return None
+        if kind == "ival":
+            whole, fraction = str(const.ival.ival), ""
+        elif kind == "fval":
+            whole, _, fraction = const.fval.fval.partition(".")
+        else:
+            raise _NotPlain
+        digits = whole.lstrip("-")
+        plain = digits.isdecimal() and (not fraction or fraction.isdecimal())
+        if not plain or len(fraction) > scale or len(digits) > max(whole_digits, 1):
+            raise _NotPlain
+        if (len(digits) > 1 and digits[0] == "0") or whole == "-0":
+            raise _NotPlain
+        if whole_digits < 1 and digits != "0":
+            raise _NotPlain
+        return f"{whole}.{fraction.ljust(scale, '0')}" if scale else whole
+
+    return read
+
+
+def _boolean(node: AstNode) -> LiteralValue:
+    const, kind = _constant(node)
+    if kind is None:
+        return None
+    if kind != "boolval":
+        raise _NotPlain
+    return bool(const.boolval.boolval)
+
+
+def _parsed(target: SqlType) -> Reader:
+    def read(node: AstNode) -> LiteralValue:
+        const, kind = _constant(node)
+        if kind is None:
+            return None
+        if kind != "sval":
+            raise _NotPlain
+        return parse_literal(str(const.sval.sval), target)
+
+    return read
