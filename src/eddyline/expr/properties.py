@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from eddyline.expr.casts import cast_can_fail
 from eddyline.expr.functions import implementation
-from eddyline.expr.ir import Call, Cast, Column, Expr, Literal, Parameter, Raise, children, walk
+from eddyline.expr.ir import CLOCK, Call, Cast, Column, Expr, Literal, Parameter, Raise, children, walk
 
 __all__ = ["Fallibility", "can_fail", "is_constant"]
 
@@ -38,7 +38,7 @@ class Fallibility:
 def _fails_itself(node: Expr) -> bool:
     match node:
         case Call():
-            return implementation(node.func).fallible
+            return node.func != CLOCK and implementation(node.func).fallible
         case Cast():
             return cast_can_fail(node.input.type, node.type, explicit=node.explicit)
         case Raise():
