@@ -23,6 +23,7 @@ from eddyline.plan.dataflow import (
     Negate,
     Union,
 )
+from eddyline.repr.batch import Batch
 from eddyline.repr.time import EMPTY, Time
 from eddyline.repr.types import BIGINT, BOOLEAN
 from tests.compute.runtime_harness import PAIR, Harness, collect, dataflow, indexed, one_shot, pairs, rows_of
@@ -470,3 +471,36 @@ def test_an_unexpected_failure_of_a_peek_fails_only_the_peek(workers: int) -> No
     assert error is not None
     assert error[0] == "XX000"
     assert db.read("i") == {(1, 1): 1}
+
+
+def test_a_large_view_is_written_piece_by_piece_and_survives_a_failure_in_between(
+    workers: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    db = Harness(workers, budget_rows=100)
+    db.table("t")
+    db.commit({"t": pairs([(n, n % 3) for n in range(1000)])})
+    db.controller.create_dataflow(dataflow("v", ImportSource("t", PAIR), ExportMaterializedView("v", 0, PAIR)))
+    staged = 0
+    stage = db.store.stage_view
+
+    def failing(id: str, rows: Batch) -> None:
+        nonlocal staged
+        staged += 1
+        if staged == 5:
+            raise RuntimeError("boom")
+        stage(id, rows)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(db.store, "stage_view", failing)
+        while db.solo.step():
+            pass
+        db.receive()
+    assert db.solo.failed
+    assert db.store.upper("v") == 0
+    db.solo.close()
+    db.start()
+    db.settle()
+    db.commit({"t": pairs([(5000, 1), (0, 0)], [1, -1])})
+    db.settle()
+    expected = {(n, n % 3): 1 for n in range(1, 1000)} | {(5000, 1): 1}
+    assert collect(db.store.snapshot("v", Time(db.time))) == expected

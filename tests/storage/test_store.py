@@ -281,3 +281,36 @@ def test_random_commits_equal_a_dictionary() -> None:
         if store.upper("a"):
             now = Time(store.upper("a") - 1)
             assert contents(store.snapshot("a", now)) == dict.fromkeys(model.items(), 1)
+
+
+def test_staged_rows_appear_with_the_write_that_publishes_them(store: TableStore) -> None:
+    store.create_view("v", TYPES, names=("id", "name"), view="v", as_of=Time(3))
+    errors = Batch.empty(ERR_TYPES)
+    store.hold("v", Frontier(3))
+    reader = store.listen("v", Time(3))
+    for part in range(3):
+        store.stage_view("v", batch([(part, "x"), (100 + part, "x")], time=3))
+    assert reader.poll(1000).row_count() == 0
+    assert store.upper("v") == 0
+    store.write_view("v", batch([(9, "x")], time=4), errors, Frontier(0), Frontier(5))
+    expected = {(n, "x"): 1 for n in (0, 1, 2, 100, 101, 102)}
+    assert contents(store.snapshot("v", Time(3))) == expected
+    seen: list[Batch] = []
+    while reader.pending():
+        polled = reader.poll(2)
+        seen += polled.rows
+        assert polled.frontier == (5 if sum(map(len, seen)) == 7 else 0)
+    assert contents(seen) == contents(store.snapshot("v", Time(4))) == expected | {(9, "x"): 1}
+
+
+def test_what_a_lost_writer_staged_is_taken_back(store: TableStore) -> None:
+    store.create_view("v", TYPES, names=("id", "name"), view="v", as_of=Time(3))
+    errors = Batch.empty(ERR_TYPES)
+    store.stage_view("v", batch([(1, "x")], time=3))
+    store.stage_view("v", batch([(2, "x")], time=3))
+    store.begin_view("v")
+    store.stage_view("v", batch([(1, "x")], time=3))
+    store.write_view("v", batch([(2, "x")], time=3), errors, Frontier(0), Frontier(4))
+    assert contents(store.snapshot("v", Time(3))) == {(1, "x"): 1, (2, "x"): 1}
+    store.begin_view("v")
+    assert contents(store.snapshot("v", Time(3))) == {(1, "x"): 1, (2, "x"): 1}

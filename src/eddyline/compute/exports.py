@@ -91,13 +91,17 @@ class _Sealing:
         self._context = context
         self._rows = Stash(context.budget_rows)
         self._errors = Stash(context.budget_rows)
+        self._rest: Batch | None = None
+        self._first_time: int | None = None
         self.sealed = Frontier(MIN_TIME)
+        #: the end of the interval being written; ``sealed`` when there is none
+        self.closing = Frontier(MIN_TIME)
 
     def frontier(self) -> Frontier:
         return EMPTY if self.sealed >= self._context.until else self.sealed
 
     def ready(self) -> bool:
-        return not self._input.drained() or self.sealable()
+        return not self._input.drained() or self.closing > self.sealed or self.sealable()
 
     def sealable(self) -> bool:
         """An interval ends past as_of, but for a dataflow that ends before it."""
@@ -112,23 +116,42 @@ class _Sealing:
             moved = True
         return moved
 
-    def seal(self) -> tuple[Batch, Batch, Frontier, Frontier]:
-        """(rows, errors, lower, upper) of the next interval."""
-        lower, self.sealed = self.sealed, self._input.frontier
-        rows = self._drain(self._rows, self._types)
-        errors = self._drain(self._errors, ERR_TYPES)
-        return rows, errors, lower, self.sealed
+    def begin(self) -> None:
+        """Closes the next interval; ``seal`` gives what ``piece`` has not."""
+        self.closing = self._input.frontier
+        self._rows.seal(self.closing)
+        self._errors.seal(self.closing)
 
-    def _drain(self, stash: Stash, types: tuple[SqlType, ...]) -> Batch:
-        stash.seal(self.sealed)
-        pieces: list[Batch] = []
+    def piece(self) -> Batch | None:
+        """Consolidated rows of the interval's first time, if that time is large; None: the rest is for ``seal``."""
+        piece = self._rows.piece()
+        if piece is None:
+            return None
+        if self._first_time is None:
+            self._first_time = int(piece.times.min())
+        if self._rows.exhausted() or int(piece.times.max()) != self._first_time:
+            self._rest = piece
+            return None
+        return consolidate(piece, self._context.hasher)
+
+    def seal(self) -> tuple[Batch, Batch, Frontier]:
+        """(rows, errors, lower) of the interval that ``begin`` closed."""
+        lower, self.sealed = self.sealed, self.closing
+        first = [] if self._rest is None else [self._rest]
+        self._rest = self._first_time = None
+        return self._drain(self._rows, self._types, first), self._drain(self._errors, ERR_TYPES, []), lower
+
+    def _drain(self, stash: Stash, types: tuple[SqlType, ...], pieces: list[Batch]) -> Batch:
         while (piece := stash.piece()) is not None:
             pieces.append(piece)
         return consolidate(Batch.concat(types, pieces), self._context.hasher)
 
 
 class MaterializedViewSink:
-    """Writes each sealed interval to storage, as one step.  Runs on one worker, to which all rows are sent."""
+    """Writes each sealed interval to storage, where it appears in one step.  Runs on one worker, which gets all rows.
+
+    An interval larger than the row budget, such as the first, is written piece by piece over several activations.
+    """
 
     def __init__(
         self,
@@ -144,15 +167,22 @@ class MaterializedViewSink:
         self.id = id
         self._sealing = _Sealing(input, types, context)
         self._storage = storage
-        self._context = context
+        storage.begin_view(id)
 
     def step(self) -> bool:
-        moved = self._sealing.take()
-        if self._sealing.sealable():
-            rows, errors, lower, _ = self._sealing.seal()
-            self._storage.write_view(self.id, rows, errors, lower, self._sealing.frontier())
-            moved = True
-        return moved
+        sealing = self._sealing
+        moved = sealing.take()
+        if sealing.closing == sealing.sealed and sealing.sealable():
+            sealing.begin()
+        if sealing.closing == sealing.sealed:
+            return moved
+        piece = sealing.piece()
+        if piece is not None:
+            self._storage.stage_view(self.id, piece)
+        else:
+            rows, errors, lower = sealing.seal()
+            self._storage.write_view(self.id, rows, errors, lower, sealing.frontier())
+        return True
 
     def pending(self) -> bool:
         return self._sealing.ready()
@@ -195,7 +225,8 @@ class SubscribeSink:
     def step(self) -> bool:
         moved = self._sealing.take()
         if self._sealing.sealable():
-            rows, errors, lower, _ = self._sealing.seal()
+            self._sealing.begin()
+            rows, errors, lower = self._sealing.seal()
             if not self._ended:
                 self._send(rows, errors, lower)
             moved = True

@@ -56,9 +56,18 @@ class Storage(Protocol):
         """``readers`` shares of collection ``id``; XX000 unless its since is at most ``as_of``."""
         ...
 
-    def write_view(
-        self, id: str, rows: Batch, errors: Batch, lower: Frontier, upper: Frontier
-    ) -> None:
+    def begin_view(self, id: str) -> None:
+        """A new writer takes over materialized view ``id``: what another one staged and did not finish is gone."""
+        ...
+
+    def stage_view(self, id: str, rows: Batch) -> None:
+        """A part of the changes that the next ``write_view`` publishes: all of them at one time.
+
+        So a large interval is written piece by piece, and readers see it whole or not at all.
+        """
+        ...
+
+    def write_view(self, id: str, rows: Batch, errors: Batch, lower: Frontier, upper: Frontier) -> None:
         """The changes of materialized view ``id`` at times ``lower <= t < upper``.
 
         ``lower`` may be below the view's upper (the view is being computed anew): changes that storage has are

@@ -21,7 +21,7 @@ from eddyline.repr.rowerror import ERR_TYPES
 from eddyline.repr.time import EMPTY, MIN_TIME, Frontier, Time
 from eddyline.repr.types import SqlType
 from eddyline.trace.hasher import Hasher
-from eddyline.trace.run import Layout, build_run
+from eddyline.trace.run import Layout, Run, build_run
 from eddyline.trace.snapshot import Snapshot
 from eddyline.trace.trace import Trace
 
@@ -97,6 +97,8 @@ class Collection:
         self.oks = Trace(self.layout)
         self.errs = Trace(self.error_layout)
         self._held = [t.handle(since=Frontier(MIN_TIME), through=EMPTY) for t in (self.oks, self.errs)]
+        #: what is in the traces past ``upper``, not published yet; guarded by ``turn``
+        self.staged: list[Batch] = []
         #: whether the traces may have merges to do; guarded by ``turn``
         self.unmerged = False
         # The rest is guarded by the store's state lock.
@@ -118,6 +120,33 @@ class Collection:
         )
         self.unmerged = True
         return Commit(upper, *written, sum(map(batch_bytes, written)))
+
+    def stage(self, rows: Batch) -> None:
+        """Puts updates, all at one time and the same as those staged before, into the trace ahead of ``upper``.
+
+        No reader sees them before the time is published.  Needs ``turn``.
+        """
+        time = Frontier(int(rows.times[0]))
+        if self.oks.upper < time:
+            self.oks.advance_upper(time)
+        built = build_run(
+            rows, self.layout, self._hasher, lower=time, upper=Frontier(time + 1), since=self.oks.since
+        )
+        if len(built):
+            self.oks.insert(_ahead(built, time))
+            self.staged.append(built.batch())
+        self.unmerged = True
+
+    def unstage(self) -> None:
+        """Takes back what was staged and never published: its writer is gone.  Needs ``turn``."""
+        for batch in list(self.staged):
+            self.stage(batch.negated())
+        self.staged = []
+
+    def take_staged(self) -> list[Commit]:
+        """The staged updates as commits that do not move the frontier, now that they are published."""
+        staged, self.staged = self.staged, []
+        return [Commit(self.upper, batch, None, batch_bytes(batch)) for batch in staged]
 
     def compact(self, since: Frontier) -> None:
         """Lets the traces forget times below ``since``, which the state lock's holder has chosen.  Needs ``turn``."""
@@ -149,6 +178,21 @@ class Collection:
             keys, key_types, hashes, below=Frontier(at + 1), null_safe=(True,) * len(keys)
         )
         return Batch(self.types, tuple(matches.columns), matches.times, matches.diffs).advanced(at)
+
+
+def _ahead(run: Run, time: Frontier) -> Run:
+    """The run of one time with the bounds [time, time), which let another one follow at the same time."""
+    return Run(
+        run.layout,
+        run.columns,
+        key_hashes=run.key_hashes,
+        value_hashes=run.value_hashes,
+        times=run.times,
+        diffs=run.diffs,
+        lower=time,
+        upper=time,
+        since=run.since,
+    )
 
 
 def _insert(trace: Trace, layout: Layout, batch: Batch | None, upper: Frontier, hasher: Hasher) -> Batch | None:

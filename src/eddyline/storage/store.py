@@ -266,6 +266,25 @@ class TableStore:
             with collection.turn:
                 collection.compact(since)
 
+    def begin_view(self, id: str) -> None:
+        """See ``protocol.sources.Storage``."""
+        with self._state:
+            collection = self._collections.get(id)
+        if collection is not None:
+            with collection.turn:
+                collection.unstage()
+
+    def stage_view(self, id: str, rows: Batch) -> None:
+        """See ``protocol.sources.Storage``."""
+        with self._state:
+            collection = self._collections.get(id)
+        if collection is None:
+            return
+        with collection.turn:
+            rows = _since(rows, collection.upper)
+            if len(rows):
+                collection.stage(rows)
+
     def write_view(self, id: str, rows: Batch, errors: Batch, lower: Frontier, upper: Frontier) -> None:
         """See ``protocol.sources.Storage``.  A dropped view swallows its dataflow's last writes."""
         with self._state:
@@ -281,11 +300,12 @@ class TableStore:
             bound = upper if upper != EMPTY else _past(collection.upper, rows, errors)
             commit = dataclasses.replace(collection.write(rows, errors, bound), upper=upper)
             with self._state:
+                for part in (*collection.take_staged(), commit):
+                    self._enqueue(collection, part)
+                    for batch in (part.rows, part.errors):
+                        if batch is not None:
+                            collection.last_write = Time(max(collection.last_write, int(batch.times.max())))
                 collection.upper = upper
-                for batch in (rows, errors):
-                    if len(batch):
-                        collection.last_write = Time(max(collection.last_write, int(batch.times.max())))
-                self._enqueue(collection, commit)
                 since = self._advance_since(collection)
             if since is not None:
                 collection.compact(since)
