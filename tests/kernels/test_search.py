@@ -7,7 +7,7 @@ from random import Random
 import numpy as np
 import pytest
 
-from eddyline.kernels.search import locate, locate_twin, probe, probe_twin
+from eddyline.kernels.search import locate, locate_twin, probe, probe_twin, seek, seek_twin
 from eddyline.repr.types import INTEGER
 from eddyline.testing.columns import random_column
 from eddyline.trace.columns import address_of, cell_kinds, describe
@@ -65,3 +65,21 @@ def test_probe_in_pieces_agrees_with_twin(shape: str, capacity: int) -> None:
                 found += [tuple(r) for r in out[:, :count].T.tolist()]
             assert [f[:3] for f in found] == probe_twin(runs.heads, keys, batch, null_safe, 3)
             assert all(f[3] == f[4] == runs.times[f[1]][f[2]] for f in found)
+
+
+def test_seek_agrees_with_twin() -> None:
+    rng = Random(2)
+    for shape in ("four bits", "extremes"):
+        runs = HashRuns([0, 1, 30, 300], shape, rng)
+        words = [np.empty(len(h), np.uint64) for h in runs.hashes]
+        for run, (hashes, column) in enumerate(zip(runs.hashes, words, strict=True)):
+            pairs = sorted((h, rng.getrandbits(4)) for h in hashes.tolist())
+            column[:] = [w for _, w in pairs]
+            runs.heads[run, 2] = address_of(column)
+        targets = np.array([rng.choice(runs.hashes[3]) for _ in range(60)], np.uint64)
+        starts = np.array([rng.getrandbits(4) for _ in range(60)], np.uint64)
+        positions = np.empty((60, 4), np.int64)
+        locate(runs.heads, targets, positions)
+        expected = seek_twin(runs.heads, targets, starts, positions)
+        seek(runs.heads, targets, starts, positions)
+        assert positions.tolist() == expected

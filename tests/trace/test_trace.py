@@ -15,7 +15,7 @@ from eddyline.repr.batch import Batch
 from eddyline.repr.types import BIGINT, BOOLEAN, DOUBLE, INTEGER, INTERVAL, NUMERIC, SMALLINT, TEXT, UUID
 from eddyline.testing.columns import random_column
 from eddyline.trace.hasher import Hasher
-from eddyline.trace.order import row_keys
+from eddyline.trace.order import row_keys, sort_prefix
 from eddyline.trace.run import Layout, build_run
 from eddyline.trace.snapshot import Snapshot
 from eddyline.trace.trace import TINY_RUNS, Trace
@@ -79,6 +79,17 @@ def check_order(snapshot: Snapshot, oracle: Oracle, hasher: Hasher, rng: Random,
         encoded = row_keys(found.columns, layout.types, len(found.groups)).to_pylist()
         got = list(zip(found.groups.tolist(), encoded, found.multiplicities.tolist(), strict=True))
         assert got == oracle.ordered(keys, time, 10**9 if limit is None else limit)
+        # what lies before a group's first live row may be skipped
+        item = layout.order[0]
+        prefixes = sort_prefix(
+            found.columns[item.column], layout.types[item.column], desc=item.desc, nulls_first=item.nulls_first
+        )
+        starts = np.zeros(rows, np.uint64)
+        starts[found.groups[::-1]] = prefixes[::-1]
+        again = snapshot.ordered_group(keys, types, hashes, below=time + 1, limits=limits, starts=starts)
+        assert again.groups.tolist() == found.groups.tolist()
+        assert row_keys(again.columns, layout.types, len(again.groups)).to_pylist() == encoded
+        assert again.dead_rows <= found.dead_rows
 
 
 @pytest.mark.parametrize("bits", [64, 4, 0])
@@ -186,7 +197,7 @@ def test_a_hold_below_since_is_refused_and_since_follows_the_lowest() -> None:
 def test_runs_are_not_merged_across_a_physical_hold() -> None:
     layout, hasher, rng = Layout((BIGINT,), (0,)), Hasher(1), Random(3)
     trace = Trace(layout)
-    handle = trace.handle(since=0, through=40)
+    trace.handle(since=0, through=40)
     for _ in range(200):
         one_row(layout, trace, hasher, rng)
     while trace.work(1000):

@@ -40,7 +40,7 @@ RUNS: Final = read(I64, 3)
 
 def subroutine(function: Function) -> Function:
     """Decorator: a jitted function that kernels of the same file call (a cached caller of another file goes stale)."""
-    jitted: Function = njit(cache=True, nogil=True)(function)
+    jitted: Function = njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)(function)
     return jitted
 
 
@@ -52,7 +52,7 @@ class Kernel:
     def __init__(self, function: Callable[..., Any], signatures: tuple[Any, ...], *, nogil: bool) -> None:
         self.name = f"{function.__module__.rpartition('.')[2]}.{function.__name__}"
         self.signatures = signatures
-        self.dispatcher = njit(cache=True, nogil=nogil)(function)
+        self.dispatcher = njit(cache=True, nogil=nogil, no_cfunc_wrapper=True)(function)
         # either the loading call or the dispatcher itself; replaced once, by any thread, with an equal value
         self._call: Callable[..., Any] = self._first_call
 

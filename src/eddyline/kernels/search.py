@@ -17,7 +17,7 @@ from eddyline.kernels.cells import cell, head_row
 from eddyline.kernels.kernel import I64, RUNS, U8, U64, VOID, kernel, read, subroutine, write
 from eddyline.kernels.memory import load_i64, load_u8, load_u64
 
-__all__ = ["SEARCH_STATE", "locate", "locate_twin", "probe", "probe_twin"]
+__all__ = ["SEARCH_STATE", "locate", "locate_twin", "probe", "probe_twin", "seek", "seek_twin"]
 
 #: ``probe`` state: 0 next probe row, 1 next run (of that row), 2 next position in that run (-1: search it)
 SEARCH_STATE: Final = 3
@@ -92,6 +92,42 @@ def locate(heads: npt.NDArray[np.int64], hashes: npt.NDArray[np.uint64], out: np
                 start = 0
             start = _lower_bound(heads[run, 0], heads[run, 1], hashes[k], start)
             out[k, run] = start
+
+
+@subroutine
+def _precedes(heads: Any, run: Any, at: Any, target: Any, word: Any) -> Any:
+    return load_u64(heads[run, 0] + 8 * at) == target and load_u64(heads[run, 2] + heads[run, 3] * at) < word
+
+
+@kernel(VOID(read(I64, 2), read(U64), read(U64), write(I64, 2)))
+def seek(
+    heads: npt.NDArray[np.int64],
+    hashes: npt.NDArray[np.uint64],
+    words: npt.NDArray[np.uint64],
+    positions: npt.NDArray[np.int64],
+) -> None:
+    """Moves ``positions`` (of ``locate``) past the rows of the same hash whose second word is below ``words[k]``.
+
+    O(log of the rows passed) each.
+    """
+    for k in range(hashes.shape[0]):
+        for run in range(heads.shape[0]):
+            rows = heads[run, 1]
+            low = positions[k, run]
+            if low >= rows or not _precedes(heads, run, low, hashes[k], words[k]):
+                continue
+            step = 1
+            while low + step < rows and _precedes(heads, run, low + step, hashes[k], words[k]):
+                low += step
+                step *= 2
+            high = min(low + step, rows)
+            while high - low > 1:
+                middle = (low + high) >> 1
+                if _precedes(heads, run, middle, hashes[k], words[k]):
+                    low = middle
+                else:
+                    high = middle
+            positions[k, run] = high
 
 
 @subroutine
@@ -185,6 +221,19 @@ def _hashes_of(heads: Any, run: int) -> list[int]:
 def locate_twin(heads: Any, hashes: Any) -> list[list[int]]:
     """What ``locate`` fills in."""
     return [[bisect_left(_hashes_of(heads, run), int(h)) for run in range(len(heads))] for h in hashes]
+
+
+def seek_twin(heads: Any, hashes: Any, words: Any, positions: Any) -> list[list[int]]:
+    """What ``seek`` leaves in ``positions``."""
+    out = []
+    for target, word, row_positions in zip(hashes, words, positions, strict=True):
+        moved = []
+        for run, at in enumerate(row_positions):
+            while at < heads[run, 1] and head_row(heads, run, at)[0] == target and head_row(heads, run, at)[1] < word:
+                at += 1
+            moved.append(int(at))
+        out.append(moved)
+    return out
 
 
 def probe_twin(heads: Any, keys: Any, hashes: Any, null_safe: Any, below: int) -> list[tuple[int, int, int]]:

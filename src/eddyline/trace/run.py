@@ -132,7 +132,7 @@ class Run:
     @property
     def nbytes(self) -> int:
         """Bytes of the live rows."""
-        return sum(c.nbytes for c in self.columns) + 32 * len(self)
+        return 32 * len(self) + sum(int(c.nbytes) for c in self.columns)
 
     def varlen_bytes(self) -> list[int]:
         """Bytes of values per column; 0 unless varlen."""

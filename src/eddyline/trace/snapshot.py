@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from eddyline.errors import make_error
 from eddyline.kernels.rows import OVERFLOW, pairs_equal, walk_groups
-from eddyline.kernels.search import locate, probe
+from eddyline.kernels.search import locate, probe, seek
 from eddyline.repr.batch import Batch, Int64s
 from eddyline.repr.time import Frontier, Time
 from eddyline.repr.types import SqlType
@@ -184,12 +184,16 @@ class Snapshot:
         *,
         below: Frontier,
         limits: Int64s | None,
+        starts: Uint64s | None = None,
     ) -> OrderedRows:
         """The first rows of each group in the layout's ORDER BY (ties: canonical order), all groups in one call.
 
         ``limits``: int64[groups], counted in multiplicities (the last row of a group may exceed it), None: all rows.
         Multiplicities are sums of the diffs with time < ``below``; rows whose sum is not positive are passed over.
-        NULL keys are equal.  O(groups × runs × log log rows + rows walked × runs at worst).
+        NULL keys are equal.  ``starts``: uint64[groups], prefixes (``sort_prefix`` of the first ORDER BY item): rows
+        with a smaller one are skipped by search.  A caller that knows a group's old first row starts there, or at the
+        least changed row if that is smaller: what lay before is dead, so a deleted extreme costs no walk.
+        O(groups × runs × log rows + rows walked × runs at worst).
         """
         groups = len(key_hashes)
         if limits is None:
@@ -197,8 +201,10 @@ class Snapshot:
         runs, layout = self._set, self.layout
         hashes = np.ascontiguousarray(key_hashes, np.uint64)
         keys = describe(key_columns, cell_kinds(key_types))[None]
-        starts = np.empty((groups, len(runs.runs)), np.int64)
-        locate(runs.heads, hashes, starts)
+        positions = np.empty((groups, len(runs.runs)), np.int64)
+        locate(runs.heads, hashes, positions)
+        if starts is not None:
+            seek(runs.heads, hashes, np.ascontiguousarray(starts, np.uint64), positions)
         order = np.empty(len(runs.runs), np.int64)
         state = np.zeros(3, np.int64)
         capacity = int(min(np.minimum(limits, 64).sum() + 64, _LARGEST_PIECE_ROWS))
@@ -214,7 +220,7 @@ class Snapshot:
                 hashes,
                 np.ascontiguousarray(limits, np.int64),
                 below,
-                starts.copy(),
+                positions.copy(),
                 order,
                 state,
                 *out,

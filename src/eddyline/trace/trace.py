@@ -32,6 +32,8 @@ TINY_RUNS: Final = 16
 _TINY_ROWS: Final = 64
 _FUEL_PER_ROW: Final = 4
 _FUEL_ROWS: Final = 1024
+#: at most this much of the walks' fuel in one insert
+_OWED_FUEL_ROWS: Final = 1 << 14
 
 
 class Trace:
@@ -43,8 +45,10 @@ class Trace:
         self._set = RunSet(layout, ())
         # merges in progress by the identity of their first input; writer's thread only
         self._merges: dict[int, Merge] = {}
-        # walks over dead rows not yet paid for by merging
+        # walks over dead rows not yet paid for by starting a merge
         self._debt_rows = 0
+        # the fuel that such walks add to inserts, not yet spent
+        self._owed_fuel_rows = 0
         # guards _holds and _since against handles of other threads; held for O(handles)
         self._lock = threading.Lock()
         self._holds: dict[TraceHandle, tuple[Frontier, Frontier]] = {}
@@ -89,7 +93,9 @@ class Trace:
             self._replace((*self._set.runs, run), run.upper)
             self._fold_tiny()
             self._begin_merges()
-            self._fuel_all(_FUEL_PER_ROW * len(run) + _FUEL_ROWS)
+            owed = min(self._owed_fuel_rows, _OWED_FUEL_ROWS)
+            self._owed_fuel_rows -= owed
+            self._fuel_all(_FUEL_PER_ROW * len(run) + _FUEL_ROWS + owed)
         else:
             self.advance_upper(run.upper)
 
@@ -102,6 +108,7 @@ class Trace:
     def add_debt(self, rows: int) -> None:
         """Asks for as much more merging: readers passed ``rows`` updates of rows that are gone.  O(1)."""
         self._debt_rows += rows
+        self._owed_fuel_rows += rows
 
     def work(self, fuel_rows: int) -> bool:
         """Merges up to ``fuel_rows`` rows; True if more is left to do."""
@@ -199,19 +206,20 @@ class Trace:
         self._begin_for_debt(boundary)
 
     def _begin_for_debt(self, boundary: Frontier | None) -> None:
+        """Starts the largest merge that the debt pays for: dead rows go when both their updates meet."""
         if not self._debt_rows or self._merges:
             return
-        runs = self._set.runs
         pairs = [
             (len(older) + len(newer), older, newer)
-            for older, newer in pairwise(runs)
+            for older, newer in pairwise(self._set.runs)
             if not self._apart(older, newer, boundary)
         ]
         if not pairs:
-            self._debt_rows = 0
+            self._debt_rows = self._owed_fuel_rows = 0
             return
-        size, older, newer = min(pairs, key=lambda pair: pair[0])
-        if size <= self._debt_rows:
+        affordable = [pair for pair in pairs if pair[0] <= self._debt_rows]
+        if affordable:
+            size, older, newer = max(affordable, key=lambda pair: pair[0])
             self._debt_rows -= size
             self._merges[id(older)] = Merge(self.layout, (older, newer), self._since)
 
