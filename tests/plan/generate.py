@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 
-from eddyline.expr.ir import AggregateCall, And, Call, Case, Coalesce, Column, Expr, Literal, Or, SortKey
+from eddyline.expr.ir import AggregateCall, And, Call, Case, Cast, Coalesce, Column, Expr, Literal, Or, SortKey
 from eddyline.plan.relation import (
     Constant,
     Distinct,
@@ -204,9 +204,10 @@ class Generator:
             case "bool_and":
                 return AggregateCall("bool_and", (self.predicate(types, 1),), BOOLEAN, distinct, condition)
             case "string_agg":
-                args = (argument, Literal(",", TEXT))
-                order = argument if distinct else self.value(types, 1)
-                by = ((order, rng.random() < 0.5, False), (argument, False, False))
+                text = Cast(argument, TEXT)
+                args = (text, Literal(",", TEXT))
+                order = text if distinct else self.value(types, 1)
+                by = ((order, rng.random() < 0.5, False), (text, False, False))
                 return AggregateCall("string_agg", args, TEXT, distinct, condition, by)
             case _:
                 result = INTEGER if func in ("min", "max") else BIGINT

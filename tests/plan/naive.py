@@ -1,6 +1,8 @@
 """Multiset interpreters: what a relation means, and what a list of operators computes, row by row.
 
-Values are Python ints, bools, strings and None.  A row is a tuple, a collection a ``Counter`` that may go negative.
+Plain Python, without the engine's evaluator, so that thousands of random plans take seconds; a sample is compared with
+``eddyline.testing.interpret``.  Values are ints, bools, strings and None.  A row is a tuple, a collection a ``Counter``
+that may go negative.
 Evaluating a failing expression raises ``RowFailure``.
 """
 
@@ -14,6 +16,7 @@ from typing import Any
 from eddyline.expr import ir
 from eddyline.plan import dataflow as df
 from eddyline.plan import relation as rel
+from eddyline.repr.types import TEXT
 
 Value = Any
 Row = tuple[Value, ...]
@@ -57,7 +60,8 @@ def scalar(expr: ir.Expr, row: Row) -> Value:
         case ir.Literal():
             return expr.value
         case ir.Cast():
-            return scalar(expr.input, row)
+            value = scalar(expr.input, row)
+            return str(value) if value is not None and expr.type == TEXT else value
         case ir.Raise():
             raise RowFailure(expr.message)
         case ir.Case():
@@ -147,7 +151,7 @@ def aggregate(call: ir.AggregateCall, rows: list[Row]) -> Value:
         case "string_agg":
             width = len(call.args)
             order = [(width + i, d, n) for i, (_, d, n) in enumerate(call.order_by)]
-            return "".join(str(t[0]) for t in ordered(tuples, order)) if tuples else None
+            return tuples[0][1].join(t[0] for t in ordered(tuples, order)) if tuples else None
         case _:
             raise AssertionError(call.func)
 

@@ -13,6 +13,7 @@ from eddyline.plan.optimize import optimize
 from eddyline.plan.predicates import fallible
 from eddyline.plan.relation import Join, Relation
 from eddyline.plan.traverse import post_order
+from eddyline.testing.interpret import interpret
 
 from . import naive
 from .generate import TABLES, Generator, random_tables
@@ -82,3 +83,15 @@ def test_random_plans_with_fallible_expressions_get_no_new_errors(seed: int) -> 
         check(Generator(rng, fallible=True).relation(rng.choice((2, 3, 4))), rng, FACTS) for _ in range(PLANS_PER_SEED)
     )
     assert succeeded > PLANS_PER_SEED // 3
+
+
+def test_both_interpreters_agree_on_what_a_plan_means() -> None:
+    rng = random.Random(5)
+    for _ in range(60):
+        plan = Generator(rng, fallible=True).relation(rng.choice((2, 3)))
+        optimized = optimize(plan, FACTS)
+        tables = random_tables(rng)
+        expected = result_or_failure(plan, tables)
+        if expected is not None:
+            assert interpret(plan, tables) == expected
+            assert interpret(optimized, tables) == expected
