@@ -77,7 +77,15 @@ class RenderContext:
 
 def render(description: plan.DataflowDescription, number: int, runtime: RenderContext) -> Dataflow:
     """The dataflow, not yet activated.  XX000 if an import is not there or already compacted past as_of."""
-    builder = _Builder(description, number, runtime)
+    context = OperatorContext(
+        hasher=runtime.hasher,
+        as_of=Time(description.as_of),
+        until=Frontier(description.until),
+        worker=runtime.worker,
+        workers=runtime.workers,
+        budget_rows=runtime.budget_rows,
+    )
+    builder = _Builder(description, number, runtime, context)
     for position, node in enumerate(description.operators):
         builder.add(position, node)
     return Dataflow(
@@ -96,6 +104,7 @@ class _Builder:
     description: plan.DataflowDescription
     number: int
     runtime: RenderContext
+    context: OperatorContext
     operators: list[Operator] = field(default_factory=list)
     exports: dict[str, Export] = field(default_factory=dict)
     arrangements: list[Arrangement] = field(default_factory=list)
@@ -103,17 +112,6 @@ class _Builder:
     sources: list[ImportSourceOperator] = field(default_factory=list)
     edges: dict[int, Output | ArrangedOutput] = field(default_factory=dict)
     flattened: dict[int, Output] = field(default_factory=dict)
-
-    @property
-    def context(self) -> OperatorContext:
-        return OperatorContext(
-            hasher=self.runtime.hasher,
-            as_of=Time(self.description.as_of),
-            until=Frontier(self.description.until),
-            worker=self.runtime.worker,
-            workers=self.runtime.workers,
-            budget_rows=self.runtime.budget_rows,
-        )
 
     def add(self, position: int, node: plan.Operator) -> None:
         name = f"{self.description.name}/{position}:{type(node).__name__}"

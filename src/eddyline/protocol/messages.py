@@ -113,7 +113,11 @@ class Frontiers(msgspec.Struct, frozen=True, tag_field="op", tag="frontiers"):
 
 
 class PeekResponse(msgspec.Struct, frozen=True, tag_field="op", tag="peek_response"):
-    """Exactly one per Peek: rows (consolidated, diffs > 0), or an error (sqlstate, message, detail), or canceled."""
+    """Exactly one per Peek: rows, or an error (sqlstate, message, detail), or canceled.
+
+    All diffs are positive and add up to the multiplicities; equal rows may come apart.  With a limit at most about that
+    many rows come from each worker.
+    """
 
     uuid: str
     rows: RowBatch | None = None

@@ -1,0 +1,82 @@
+"""Limits on answers, and the merging of partial ones."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from eddyline.compute.merge_responses import ResponseMerger
+from eddyline.compute.peek import limited
+from eddyline.protocol.messages import Frontiers, PeekResponse, Response, RowBatch, Status
+from eddyline.repr.batch import Batch
+from eddyline.repr.time import EMPTY
+from tests.compute.runtime_harness import pairs, rows_of
+
+
+def test_a_limit_counts_multiplicities() -> None:
+    batch = pairs([(1, 1), (2, 2), (3, 3)], [2, 3, 1])
+    for limit in range(8):
+        cut = limited(batch, limit)
+        assert int(cut.diffs.sum()) == min(limit, 6)
+        assert np.all(cut.diffs > 0)
+    assert limited(batch, None) is batch
+
+
+class Merged:
+    def __init__(self, workers: int) -> None:
+        self.responses: list[Response] = []
+        self.merger = ResponseMerger(workers, self.responses.append)
+
+    def put(self, worker: int, response: Response) -> list[Response]:
+        before = len(self.responses)
+        self.merger.put(worker, response)
+        return self.responses[before:]
+
+
+def rows(*values: tuple[int, int]) -> RowBatch:
+    return RowBatch(pairs(values))
+
+
+def test_a_peek_is_answered_once_all_workers_have() -> None:
+    merged = Merged(3)
+    assert merged.put(0, PeekResponse("u", rows=rows((1, 1)))) == []
+    assert merged.put(2, PeekResponse("u", rows=rows())) == []
+    (answer,) = merged.put(1, PeekResponse("u", rows=rows((1, 1), (2, 2))))
+    assert isinstance(answer, PeekResponse)
+    assert rows_of(answer) == {(1, 1): 2, (2, 2): 1}
+
+
+def test_an_empty_answer_keeps_its_row_type() -> None:
+    merged = Merged(2)
+    merged.put(0, PeekResponse("u", rows=rows()))
+    (answer,) = merged.put(1, PeekResponse("u", rows=rows()))
+    assert isinstance(answer, PeekResponse)
+    assert answer.rows is not None
+    assert isinstance(answer.rows.payload, Batch)
+    assert len(answer.rows.payload.types) == 2
+
+
+def test_an_error_of_one_worker_is_the_answer_and_outranks_a_cancellation() -> None:
+    merged = Merged(3)
+    failed = PeekResponse("u", error=("22012", "division by zero", None))
+    merged.put(0, PeekResponse("u", canceled=True))
+    merged.put(1, failed)
+    assert merged.put(2, PeekResponse("u", rows=rows((1, 1)))) == [failed]
+    merged.put(0, PeekResponse("v", rows=rows((1, 1))))
+    merged.put(1, PeekResponse("v", canceled=True))
+    assert merged.put(2, PeekResponse("v", rows=rows())) == [PeekResponse("v", canceled=True)]
+
+
+def test_frontiers_are_the_least_and_do_not_regress() -> None:
+    merged = Merged(2)
+    assert merged.put(0, Frontiers("i", 5)) == []
+    assert merged.put(1, Frontiers("i", 3)) == [Frontiers("i", 3)]
+    assert merged.put(0, Frontiers("i", 9)) == []
+    assert merged.put(1, Frontiers("i", 7)) == [Frontiers("i", 7)]
+    assert merged.put(0, Frontiers("i", EMPTY)) == []
+    assert merged.put(1, Frontiers("i", EMPTY)) == [Frontiers("i", EMPTY)]
+
+
+def test_one_worker_passes_everything_on() -> None:
+    merged = Merged(1)
+    for response in (Frontiers("i", 5), PeekResponse("u", canceled=True), Status("x")):
+        assert merged.put(0, response) == [response]
