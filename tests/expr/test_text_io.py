@@ -130,6 +130,16 @@ def test_doubles_print_as_the_shortest_text_that_reads_back() -> None:
         assert np.float32(format_float(single, single=True)) == np.float32(single)
 
 
+def test_a_text_halfway_between_two_floats_is_not_printed() -> None:
+    """It would read back as the even one; PostgreSQL prints a digit more."""
+    assert format_float(5.20017979410412e17) == "5.2001797941041203e+17"
+    assert format_float(8.5949063182883e16) == "8.594906318288301e+16"
+    assert format_float(-65176673.93467399, single=True) == "-6.5176672e+07"
+    assert format_float(2.0**60) == "1.152921504606847e+18"
+    assert format_float(3.4028234663852886e38, single=True) == "3.4028235e+38"
+    assert format_float(1.7976931348623157e308) == "1.7976931348623157e+308"
+
+
 def test_negative_zero_and_zero_in_one_column_keep_their_signs() -> None:
     assert format_column(pa.array([0.0, -0.0, float("nan")]), DOUBLE).to_pylist() == ["0", "-0", "NaN"]
 

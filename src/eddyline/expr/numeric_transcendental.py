@@ -60,8 +60,12 @@ def _rounded(value: Decimal, scale: int) -> Parts:
         return 0, scale
     if value.adjusted() + scale > MAX_DIGITS:
         raise _overflow()
+    return decimal_parts(_round_to(value, scale))
+
+
+def _round_to(value: Decimal, scale: int) -> Decimal:
     context = Context(prec=_MAX_SCALE + 2 * MAX_DIGITS, rounding=ROUND_HALF_UP, Emin=-999_999, Emax=999_999)
-    return decimal_parts(value.quantize(Decimal(1).scaleb(-scale, context), context=context))
+    return value.quantize(Decimal(1).scaleb(-scale, context), context=context)
 
 
 def _context(digits: int) -> Context:
@@ -154,7 +158,10 @@ def _power(base: Parts, exponent: Parts) -> Parts:
     if base[0] == 0:
         return 0, _SIGNIFICANT
     size = abs(_decimal(base))
-    weight = float(_context(40).multiply(_context(40).ln(size), power)) * _LOG10_E
+    # The estimate is PostgreSQL's to the digit, because the display scale hangs on it: a logarithm of few digits.
+    few = max(8 - ln_weight((abs(base[0]), base[1])), 0)
+    logarithm = _round_to(_context(few + 4).ln(size), few)
+    weight = float(_round_to(_context(2 * MAX_DIGITS).multiply(logarithm, power), few)) * _LOG10_E
     if weight > MAX_DIGITS + 1:
         raise _overflow()
     scale = _shown(_SIGNIFICANT - int(max(weight, -2 * _MAX_SCALE)), base[1], exponent[1])

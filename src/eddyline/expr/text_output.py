@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import struct
+from decimal import Decimal
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -25,6 +27,9 @@ from eddyline.repr.types import Kind, SqlType
 __all__ = ["format_float", "text_of"]
 
 _TEXT = pa.large_string()
+_FIXED_DOUBLES: Final = 1e15
+_DENSE_DOUBLES: Final = 2.0**53  # from here on doubles are whole numbers apart
+_DENSE_SINGLES: Final = 2.0**24
 
 
 def text_of(array: pa.Array, sql_type: SqlType, zone: Zone = UTC) -> pa.Array:
@@ -92,8 +97,10 @@ def format_float(value: float, *, single: bool = False) -> str:
         return "NaN"
     if math.isinf(value):
         return "Infinity" if value > 0 else "-Infinity"
-    shortest = np.format_float_scientific(np.float32(value) if single else value, trim="-")
-    mantissa, _, power = shortest.partition("e")
+    if not single and abs(value) < _FIXED_DOUBLES:
+        return repr(value).removesuffix(".0")
+    text = _shortest(float(np.float32(value)) if single else value, single=single)
+    mantissa, _, power = text.partition("e")
     sign = "-" if mantissa.startswith("-") else ""
     digits = mantissa.lstrip("-").replace(".", "")
     exponent = int(power)
@@ -105,6 +112,27 @@ def format_float(value: float, *, single: bool = False) -> str:
     if len(digits) <= exponent + 1:
         return sign + digits.ljust(exponent + 1, "0")
     return f"{sign}{digits[: exponent + 1]}.{digits[exponent + 1 :]}"
+
+
+def _shortest(value: float, *, single: bool) -> str:
+    """In scientific notation.
+
+    Halfway between two neighbours a text still reads back as the even one, but PostgreSQL prints no such text.  Only
+    where neighbours are whole numbers apart is a text of so few digits ever halfway.
+    """
+    text = np.format_float_scientific(np.float32(value) if single else value, trim="-")
+    if abs(value) < (_DENSE_SINGLES if single else _DENSE_DOUBLES):
+        return text
+    exact = abs(int(value))
+    above = 1 << (math.frexp(value)[1] - (24 if single else 53))
+    below = above // 2 if exact & (exact - 1) == 0 else above
+    digits = len(text.partition("e")[0].lstrip("-").replace(".", ""))
+    while True:
+        gap = (abs(int(Decimal(text))) - exact) * 2
+        if -below < gap < above:
+            return text
+        digits += 1
+        text = f"{value:.{digits - 1}e}"
 
 
 def _uuid_text(value: bytes) -> str:
