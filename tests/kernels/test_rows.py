@@ -6,7 +6,6 @@ from random import Random
 
 import numpy as np
 import pytest
-from run_samples import SampleRuns
 
 from eddyline.kernels.rows import (
     OVERFLOW,
@@ -24,6 +23,7 @@ from eddyline.kernels.rows import (
 from eddyline.repr.types import BIGINT, INTEGER, SqlType
 from eddyline.testing.columns import ALL_TYPES, random_column
 from eddyline.trace.columns import cell_kinds, describe
+from tests.kernels.run_samples import SampleRuns
 
 
 def spread_hashes(rows: int, rng: Random, bits: int) -> np.ndarray:

@@ -7,7 +7,6 @@ from random import Random
 
 import numpy as np
 import pytest
-from multiset import Item, multiset, random_batch
 
 from eddyline.kernels.cells import compare_rows_twin
 from eddyline.repr.types import BIGINT, DOUBLE, INTEGER, INTERVAL, NUMERIC, TEXT, SqlType
@@ -17,6 +16,7 @@ from eddyline.trace.compare import rows_equal, rows_identical
 from eddyline.trace.hasher import HASH_BITS_VARIABLE, Hasher
 from eddyline.trace.order import order_rows, row_keys, sort_prefix
 from eddyline.trace.run import Layout, build_run, consolidate
+from tests.trace.multiset import Item, multiset, random_batch
 
 
 @pytest.mark.parametrize("bits", [64, 4])
@@ -84,7 +84,7 @@ def test_identity_is_finer_than_equality() -> None:
     equal = rows_equal(columns, types, left, columns, right, null_equal=(True, True))
     assert identical.tolist() == [keys[i] == keys[j] for i, j in zip(left, right, strict=True)]
     assert (identical <= equal).all() and (identical != equal).any()
-    hashes = Hasher(3).hash_rows(columns, types, 60)
+    hashes = Hasher(3, bits=64).hash_rows(columns, types, 60)
     assert ((hashes[left] == hashes[right]) == equal).all()
 
 
@@ -99,4 +99,4 @@ def test_hash_bits_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_seeds_give_different_hashes() -> None:
     column = (random_column(BIGINT, 1, Random(1)),)
-    assert Hasher(1).hash_rows(column, (BIGINT,), 1) != Hasher(2).hash_rows(column, (BIGINT,), 1)
+    assert Hasher(1, bits=64).hash_rows(column, (BIGINT,), 1) != Hasher(2, bits=64).hash_rows(column, (BIGINT,), 1)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import threading
 from collections import Counter
 from random import Random
 
 import numpy as np
 import pyarrow as pa
 import pytest
-from multiset import Item, Oracle, multiset, random_batch
 
 from eddyline.errors import DataError
 from eddyline.repr.batch import Batch
@@ -16,9 +16,10 @@ from eddyline.repr.types import BIGINT, BOOLEAN, DOUBLE, INTEGER, INTERVAL, NUME
 from eddyline.testing.columns import random_column
 from eddyline.trace.hasher import Hasher
 from eddyline.trace.order import row_keys, sort_prefix
-from eddyline.trace.run import Layout, build_run
+from eddyline.trace.run import Layout, Run, build_run
 from eddyline.trace.snapshot import Snapshot
 from eddyline.trace.trace import TINY_RUNS, Trace
+from tests.trace.multiset import Item, Oracle, multiset, random_batch
 
 LAYOUTS = {
     "int key": Layout((INTEGER, BIGINT), (0,)),
@@ -232,3 +233,70 @@ def test_a_multiplicity_beyond_int64_is_an_error_of_the_data() -> None:
     with pytest.raises(DataError) as caught:
         build_run(batch, layout, hasher, lower=0, upper=1, since=0)
     assert caught.value.sqlstate == "22003"
+
+
+def test_rows_put_in_ahead_of_their_time_are_read_once_it_is_sealed() -> None:
+    layout, hasher, rng = Layout((INTEGER, BIGINT), (0,)), Hasher(1, bits=4), Random(6)
+    trace, oracle = Trace(layout), Oracle(layout)
+    trace.handle(since=0, through=0)
+    for lower in range(6):
+        for _ in range(4):
+            batch = random_batch(layout.types, 30, range(lower, lower + 1), rng)
+            oracle.add(batch)
+            built = build_run(batch, layout, hasher, lower=lower, upper=lower + 1, since=0)
+            trace.insert(
+                Run(
+                    layout,
+                    built.columns,
+                    key_hashes=built.key_hashes,
+                    value_hashes=built.value_hashes,
+                    times=built.times,
+                    diffs=built.diffs,
+                    lower=lower,
+                    upper=lower,
+                    since=0,
+                )
+            )
+            assert trace.upper == lower
+            trace.work(rng.randrange(100))
+        trace.advance_upper(lower + 1)
+        check_reads(trace.snapshot(), oracle, hasher, rng)
+
+
+def test_readers_of_other_threads_see_whole_intervals() -> None:
+    layout, hasher = Layout((BIGINT, BIGINT), (0,)), Hasher(1)
+    trace = Trace(layout)
+    holder = trace.handle(since=0, through=0)
+    key = (pa.array([1]),)
+    hashes = hasher.hash_rows(key, (BIGINT,), 1)
+    failures: list[str] = []
+    finished = threading.Event()
+
+    def read() -> None:
+        while not finished.is_set():
+            snapshot = trace.snapshot()
+            found = snapshot.probe(key, (BIGINT,), hashes, below=snapshot.upper, null_safe=(False,))
+            # each time moves the row's multiplicity by one, and 10 rows of another key come along
+            if int(found.diffs.sum()) != snapshot.upper:
+                failures.append(f"{found.diffs.sum()} at {snapshot.upper}")
+
+    readers = [threading.Thread(target=read) for _ in range(2)]
+    for reader in readers:
+        reader.start()
+    for lower in range(1500):
+        columns = (pa.array([1] + [2] * 10), pa.array(range(lower, lower + 11)))
+        batch = Batch.at(layout.types, columns, 11, lower)
+        trace.insert(build_run(batch, layout, hasher, lower=lower, upper=lower + 1, since=0))
+        holder.downgrade(max(lower - 3, 0))
+    finished.set()
+    for reader in readers:
+        reader.join()
+    assert failures == []
+
+
+def test_keys_of_another_layout_are_refused() -> None:
+    layout, hasher = Layout((BIGINT,), (0,)), Hasher(1)
+    column = (random_column(INTEGER, 2, Random(1)),)
+    hashes = hasher.hash_rows(column, (INTEGER,), 2)
+    with pytest.raises(ValueError, match="cannot match"):
+        Trace(layout).snapshot().probe(column, (INTEGER,), hashes, below=0, null_safe=(False,))

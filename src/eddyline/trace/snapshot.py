@@ -51,6 +51,15 @@ class OrderedRows(NamedTuple):
     dead_rows: int
 
 
+def _describe_keys(layout: Layout, columns: Sequence[pa.Array], types: Sequence[SqlType]) -> Int64s:
+    """int64[1, key columns, WIDTH]; ValueError if the columns do not have the layout of the key's."""
+    kinds = cell_kinds(types)
+    wanted = [layout.types[c] for c in layout.key]
+    if kinds != cell_kinds(wanted) or any(a.scale != b.scale for a, b in zip(types, wanted, strict=True)):
+        raise ValueError(f"key columns of types {tuple(map(str, types))} cannot match {tuple(map(str, wanted))}")
+    return describe(columns, kinds)[None]
+
+
 class _Probe:
     """The kernel's view of a probe batch."""
 
@@ -66,7 +75,7 @@ class _Probe:
     ) -> None:
         self.runs = runs
         self.columns = columns  # keeps the described buffers alive
-        self.keys = describe(columns, cell_kinds(types))[None]
+        self.keys = _describe_keys(runs.layout, columns, types)
         self.hashes = np.ascontiguousarray(hashes, np.uint64)
         self.below = below
         self.null_safe = np.array(null_safe, np.uint8)
@@ -133,7 +142,8 @@ class Snapshot:
         """Every update with time < ``below`` whose key equals (SQL) that of a probe row, all columns gathered.
 
         ``key_hashes``: the hasher's, of ``key_columns``; sorted ascending is quickest.  A NULL in a key that is not
-        ``null_safe`` matches nothing.  O(probes × runs + matches); the result is not bounded, see ``probe_pieces``.
+        ``null_safe`` matches nothing.  ValueError if the key columns' layouts are not those of the arrangement's key.
+        O(probes × runs + matches); the result is not bounded, see ``probe_pieces``.
         """
         search = _Probe(
             self._set,
@@ -200,7 +210,7 @@ class Snapshot:
             limits = np.full(groups, np.iinfo(np.int64).max)
         runs, layout = self._set, self.layout
         hashes = np.ascontiguousarray(key_hashes, np.uint64)
-        keys = describe(key_columns, cell_kinds(key_types))[None]
+        keys = _describe_keys(layout, key_columns, key_types)
         positions = np.empty((groups, len(runs.runs)), np.int64)
         locate(runs.heads, hashes, positions)
         if starts is not None:

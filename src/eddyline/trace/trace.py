@@ -2,7 +2,8 @@
 
 Invariants:
 I1  the spine's runs have ascending, disjoint intervals, and hold every update below ``upper`` with time advanced to at
-    most ``since``; an interval without a run had no updates, or none that remain;
+    most ``since``; an interval without a run had no updates, or none that remain; a run whose ``lower`` is its
+    ``upper`` holds a part of the updates of that open time, put in ahead of its sealing;
 I2  ``since`` never passes a handle's ``since``; neither it nor ``upper`` regresses;
 I3  a merge reads only its inputs and is swapped in whole: a snapshot never changes;
 I4  no run reaches from below the lowest ``through`` hold to at or past it, unless its merge began before the hold.
@@ -85,6 +86,7 @@ class Trace:
     def insert(self, run: Run) -> None:
         """Appends an interval and pays for merging.  ValueError unless ``run.lower`` is the trace's upper.
 
+        With ``run.upper`` at ``run.lower`` the trace's upper stays; its rows are ahead, and readers pass them over.
         Amortised O(rows × log(trace rows)).
         """
         if run.lower != self.upper:
