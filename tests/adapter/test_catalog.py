@@ -375,3 +375,27 @@ def test_renaming() -> None:
     assert (error.sqlstate, error.message) == ("42P07", 'relation "v" already exists')
     error = refusal(lambda: alter_rename(world.snapshot, PATH, statement))
     assert (error.sqlstate, error.message) == ("42P01", 'relation "t" does not exist')
+
+
+def test_what_was_bound_to_something_dropped_since_is_refused() -> None:
+    world = World()
+    world.table("t")
+    on = world.snapshot.items()[0]
+    relation = world.reading("t")
+    world.drop(ItemKind.TABLE, "t")
+    view = CreateView("public", "v", on.columns, relation, "…")
+    for action in (
+        lambda: create_view(world.snapshot, "u9", view),
+        lambda: create_index(world.snapshot, "u9", CreateIndex(on, (Column(0, INTEGER),), "i")),
+    ):
+        assert refusal(action).sqlstate == "40001"
+
+
+def test_what_was_bound_to_a_view_replaced_since_is_refused() -> None:
+    world = World()
+    world.table("t")
+    world.view("v", "t")
+    stale = world.reading("v")
+    world.view("v", "t", (ColumnDef("a", INTEGER), ColumnDef("b", TEXT), ColumnDef("c", TEXT)), replace=True)
+    statement = CreateView("public", "w", (), stale, "…")
+    assert refusal(lambda: create_view(world.snapshot, "u9", statement)).sqlstate == "40001"

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from eddyline.adapter.catalog import CatalogSnapshot
-from eddyline.adapter.dependencies import check_unreferenced, readers_of
+from eddyline.adapter.dependencies import check_sources, check_unreferenced, readers_of
 from eddyline.adapter.view_replacement import replaced_view
 from eddyline.errors import DatabaseError, make_error
 from eddyline.plan.relation import Get, Relation
@@ -209,6 +209,7 @@ def gets(relation: Relation) -> frozenset[str]:
 
 
 def _created(snapshot: CatalogSnapshot, item: CatalogItem) -> Change:
+    check_sources(snapshot, item)
     return Change(snapshot.with_item(item), item)
 
 

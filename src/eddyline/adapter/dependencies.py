@@ -1,4 +1,4 @@
-"""What reads what: the items that a drop would take along, and the refusal without CASCADE."""
+"""What reads what: the items that a drop would take along, the refusal without CASCADE, and sources that went away."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ from collections.abc import Sequence
 
 from eddyline.adapter.catalog import CatalogSnapshot, SearchPathView
 from eddyline.errors import make_error
+from eddyline.plan.relation import Get
+from eddyline.plan.traverse import post_order
 from eddyline.sql.catalog_view import CatalogItem, ItemKind
 
-__all__ = ["check_unreferenced", "readers_of"]
+__all__ = ["check_sources", "check_unreferenced", "readers_of"]
 
 
 def readers_of(snapshot: CatalogSnapshot, items: Sequence[CatalogItem]) -> list[CatalogItem]:
@@ -59,3 +61,19 @@ def check_unreferenced(
 
 def _shown(view: SearchPathView, item: CatalogItem) -> str:
     return f"{item.kind.value} {view.shown(item)}"
+
+
+def check_sources(snapshot: CatalogSnapshot, item: CatalogItem) -> None:
+    """40001 when something that ``item`` was bound to has been dropped, or replaced in another shape, since then."""
+    gone = any(i not in snapshot.by_id for i in (*item.depends_on, *([item.on] if item.on is not None else [])))
+    relation = item.relation
+    if not gone and relation is not None:
+        reads = (node for node in post_order(relation) if isinstance(node, Get))
+        gone = any(node.types != snapshot.by_id[node.id].types for node in reads)
+    if gone:
+        raise make_error(
+            "40001",
+            "could not serialize access due to concurrent update",
+            detail=f'Something that "{item.name}" reads was dropped or replaced by another transaction.',
+            hint="Retry the statement.",
+        )

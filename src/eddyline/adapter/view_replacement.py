@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from eddyline.adapter.catalog import CatalogSnapshot
-from eddyline.adapter.dependencies import readers_of
+from eddyline.adapter.dependencies import check_sources, readers_of
 from eddyline.errors import make_error, unsupported
 from eddyline.plan.relation import Get, Project, Relation
 from eddyline.plan.traverse import rewrite_bottom_up
@@ -30,6 +30,7 @@ def replaced_view(snapshot: CatalogSnapshot, new: CatalogItem) -> CatalogSnapsho
     readers = readers_of(snapshot, [old])
     if new.depends_on & {old.id, *(r.id for r in readers)}:
         raise make_error("42P17", f'infinite recursion detected in rules for relation "{new.name}"')
+    check_sources(snapshot, new)
     maintained = [r for r in readers if r.kind is not ItemKind.VIEW]
     if maintained:
         first = maintained[0]
