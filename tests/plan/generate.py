@@ -37,6 +37,8 @@ TABLES: dict[str, tuple[SqlType, ...]] = {
 }
 
 
+#: declared unique keys, which ``random_tables`` keeps
+KEYS = {"u": ((0,),)}
 KINDS = (
     *("filter", "filter", "map", "project", "join", "join", "join", "reduce"),
     *("distinct", "top_k", "union", "set", "let", "flat_map"),
@@ -47,6 +49,8 @@ def random_tables(rng: random.Random) -> dict[str, naive.Bag]:
     tables: dict[str, naive.Bag] = {}
     for name, types in TABLES.items():
         rows = [tuple(rng.choice((None, 0, 1, 1, 2, 3)) for _ in types) for _ in range(rng.choice((0, 1, 3, 6)))]
+        if name in KEYS:
+            rows = list({row[0]: row for row in rows if row[0] is not None}.values())
         tables[name] = Counter(rows)
     return tables
 

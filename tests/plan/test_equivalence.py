@@ -16,14 +16,15 @@ from eddyline.plan.traverse import post_order
 from eddyline.testing.interpret import interpret
 
 from . import naive
-from .generate import TABLES, Generator, random_tables
+from .generate import KEYS, TABLES, Generator, random_tables
 
 FACTS = CatalogFacts(
     (
         IndexFacts("r_0", "r", (0,), TABLES["r"]),
         IndexFacts("s_20", "s", (2, 0), TABLES["s"]),
         IndexFacts("s_1", "s", (1,), TABLES["s"]),
-    )
+    ),
+    KEYS,
 )
 ON = {i.id: i.on for i in FACTS.indexes}
 SEEDS = range(40)
@@ -47,10 +48,10 @@ def has_fallible_key(plan: Relation) -> bool:
 def check(plan: Relation, rng: random.Random, facts: CatalogFacts) -> bool:
     optimized = optimize(plan, facts)
     assert optimized.types == plan.types
-    operators = lower(optimized, facts.indexes)
+    operators = lower(optimized, facts.indexes, unique_keys=facts.unique_keys)
     results = (
         (operators, has_fallible_key(optimized)),
-        (lower(plan, facts.indexes), has_fallible_key(plan)),
+        (lower(plan, facts.indexes, unique_keys=facts.unique_keys), has_fallible_key(plan)),
     )
     assert operators[-1].types == plan.types
     succeeded = False

@@ -66,6 +66,15 @@ def test_a_left_join_arranges_its_left_side_once() -> None:
     assert len(arranged) == len(set(arranged)) == 3  # left, right, distinct keys of right
 
 
+def test_a_left_join_with_unique_right_keys_keeps_nothing_but_its_two_sides() -> None:
+    grouped = Reduce(S, (col(0),), (AggregateCall("count", (), BIGINT),))
+    for plan, declared in ((grouped, {}), (S, {"s": ((0,),)})):
+        operators = lower(Join(JoinKind.LEFT, R, plan, (eq(0, 2),)), unique_keys=declared)
+        assert of_kind(operators, df.Distinct) == []
+        assert len(of_kind(operators, df.Arrange)) == 2
+        assert len(of_kind(operators, df.Join)) == 1
+
+
 def test_equal_subtrees_are_rendered_once() -> None:
     grouped = Reduce(Filter(R, (gt(0, lit(1)),)), (col(1),), (AggregateCall("count", (), BIGINT),))
     again = Reduce(Filter(R, (gt(0, lit(1)),)), (col(1),), (AggregateCall("count", (), BIGINT),))

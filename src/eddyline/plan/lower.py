@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from eddyline.errors import InternalError, make_error
 from eddyline.expr.evaluate import evaluate
@@ -23,7 +23,7 @@ from eddyline.plan.dataflow import (
 )
 from eddyline.plan.facts import IndexFacts
 from eddyline.plan.intern import intern_relation
-from eddyline.plan.lower_join import lower_join
+from eddyline.plan.lower_join import JoinFacts, lower_join
 from eddyline.plan.lower_reduce import lower_reduce
 from eddyline.plan.operators import OperatorList, Stream
 from eddyline.plan.relation import Constant as ConstantRelation
@@ -32,52 +32,81 @@ from eddyline.plan.relation import Filter, Get, Join, Let, LocalGet, Map, Negate
 from eddyline.plan.relation import FlatMap as FlatMapRelation
 from eddyline.plan.relation import Threshold as ThresholdRelation
 from eddyline.plan.relation import TopK as TopKRelation
+from eddyline.plan.unique import UniqueKeys, node_keys
 
 __all__ = ["lower", "lower_index", "lower_materialized_view", "lower_subscribe"]
 
 
-def lower(relation: Relation, indexes: Sequence[IndexFacts] = ()) -> tuple[Operator, ...]:
+Declared = Mapping[str, tuple[tuple[int, ...], ...]]
+NOTHING_DECLARED: Declared = {}
+
+
+def lower(
+    relation: Relation, indexes: Sequence[IndexFacts] = (), *, unique_keys: Declared = NOTHING_DECLARED
+) -> tuple[Operator, ...]:
     """Operators in topological order; the last one's output is the relation.
 
     No parameters may be left in it.  2201W, 2201X: a negative LIMIT or OFFSET.  An object with an index is read
-    through it, others from storage.
+    through it, others from storage.  ``unique_keys``: as in ``CatalogFacts``; they save state in outer and semi joins.
     """
-    into, result = _lower(relation, indexes)
+    into, result = _lower(relation, indexes, unique_keys)
     return into.reachable(result.position())
 
 
 def lower_index(
-    relation: Relation, index_id: str, on: str, key: tuple[int, ...], indexes: Sequence[IndexFacts] = ()
+    relation: Relation,
+    index_id: str,
+    on: str,
+    key: tuple[int, ...],
+    indexes: Sequence[IndexFacts] = (),
+    *,
+    unique_keys: Declared = NOTHING_DECLARED,
 ) -> tuple[Operator, ...]:
     """As ``lower``, published as an index on ``on`` with that key."""
-    into, result = _lower(relation, indexes)
+    into, result = _lower(relation, indexes, unique_keys)
     arranged = result.arranged(key)
     return into.reachable(into.add(ExportIndex(index_id, on, arranged, key, result.types)))
 
 
 def lower_materialized_view(
-    relation: Relation, view_id: str, indexes: Sequence[IndexFacts] = ()
+    relation: Relation,
+    view_id: str,
+    indexes: Sequence[IndexFacts] = (),
+    *,
+    unique_keys: Declared = NOTHING_DECLARED,
 ) -> tuple[Operator, ...]:
     """As ``lower``, written to the storage collection ``view_id``."""
-    into, result = _lower(relation, indexes)
+    into, result = _lower(relation, indexes, unique_keys)
     return into.reachable(into.add(ExportMaterializedView(view_id, result.position(), result.types)))
 
 
 def lower_subscribe(
-    relation: Relation, subscribe_id: str, indexes: Sequence[IndexFacts] = (), *, with_snapshot: bool = True
+    relation: Relation,
+    subscribe_id: str,
+    indexes: Sequence[IndexFacts] = (),
+    *,
+    with_snapshot: bool = True,
+    unique_keys: Declared = NOTHING_DECLARED,
 ) -> tuple[Operator, ...]:
     """As ``lower``, its changes sent under ``subscribe_id``."""
-    into, result = _lower(relation, indexes)
+    into, result = _lower(relation, indexes, unique_keys)
     return into.reachable(into.add(ExportSubscribe(subscribe_id, result.position(), result.types, with_snapshot)))
 
 
-def _lower(relation: Relation, indexes: Sequence[IndexFacts]) -> tuple[OperatorList, Stream]:
+def _lower(relation: Relation, indexes: Sequence[IndexFacts], declared: Declared) -> tuple[OperatorList, Stream]:
     interned, root = intern_relation(relation)
     uses = interned.uses()
     into = OperatorList()
     streams: list[Stream] = []
+    keys: list[UniqueKeys] = []
     for i, node in enumerate(interned.nodes):
-        stream = _lower_node(node, [streams[c] for c in interned.inputs[i]], into, indexes)
+        inputs = interned.inputs[i]
+        if isinstance(node, Join):
+            facts = JoinFacts(indexes, keys[inputs[0]], keys[inputs[1]])
+            stream = lower_join(node.kind, streams[inputs[0]], streams[inputs[1]], node.on, facts)
+        else:
+            stream = _lower_node(node, [streams[c] for c in inputs], into, indexes)
+        keys.append(node_keys(node, [keys[c] for c in inputs], declared))
         streams.append(stream.shared() if uses[i] > 1 else stream)
     return into, streams[root]
 
@@ -96,8 +125,6 @@ def _lower_node(node: Relation, inputs: list[Stream], into: OperatorList, indexe
             return inputs[0].filter(node.predicates)
         case FlatMapRelation():
             return into.stream(FlatMap(inputs[0].position(), node.func, node.args, node.types))
-        case Join():
-            return lower_join(node.kind, inputs[0], inputs[1], node.on, indexes)
         case Reduce():
             return lower_reduce(inputs[0], node.keys, node.aggregates, global_row=node.global_row)
         case DistinctRelation():
@@ -112,8 +139,8 @@ def _lower_node(node: Relation, inputs: list[Stream], into: OperatorList, indexe
             return into.negate(inputs[0])
         case LocalGet():
             raise InternalError(f"plan reads {node.name}, which nothing binds")
-        case Let():
-            raise InternalError("interned plan has a Let")
+        case Let() | Join():
+            raise InternalError(f"{type(node).__name__} is not lowered here")
 
 
 def _import(node: Get, into: OperatorList, indexes: Sequence[IndexFacts]) -> Stream:

@@ -3,7 +3,8 @@
 LEFT, SEMI, ANTI … need the left rows that have a match.  With equalities only, those are the left rows whose key is
 among the distinct keys of the right side.  With a residual condition they are the left rows whose *match columns*
 (keys and what the residual reads) are among those of the inner join's rows.  Either way left rows keep their
-multiplicity, because they are joined with distinct rows.
+multiplicity, because they are joined with distinct rows.  Where no left row can have two matches, because the right
+side is unique on the key columns, the inner join's own left columns are those rows.
 """
 
 from __future__ import annotations
@@ -18,9 +19,10 @@ from eddyline.plan.mfp import MfpBuilder
 from eddyline.plan.operators import OperatorList, Stream
 from eddyline.plan.predicates import conjuncts, fallible, links_sides
 from eddyline.plan.relation import JoinKind
+from eddyline.plan.unique import NO_KEYS, UniqueKeys
 from eddyline.repr.types import Kind, SqlType
 
-__all__ = ["EquiPair", "join_on_keys", "lower_join", "split_condition"]
+__all__ = ["EquiPair", "JoinFacts", "join_on_keys", "lower_join", "split_condition"]
 
 
 class EquiPair(NamedTuple):
@@ -183,84 +185,102 @@ def _arranged(
     return position, pending
 
 
-def lower_join(
-    kind: JoinKind, left: Stream, right: Stream, on: Sequence[Expr], indexes: Sequence[IndexFacts]
-) -> Stream:
+class JoinFacts(NamedTuple):
+    """``left`` and ``right``: unique keys of the two sides."""
+
+    indexes: Sequence[IndexFacts]
+    left: UniqueKeys = NO_KEYS
+    right: UniqueKeys = NO_KEYS
+
+
+def lower_join(kind: JoinKind, left: Stream, right: Stream, on: Sequence[Expr], facts: JoinFacts) -> Stream:
     """A join of any kind.  Output columns as ``relation.Join`` has them."""
-    width = len(left.types)
+    width, right_width = len(left.types), len(right.types)
+    if kind is JoinKind.RIGHT:
+        flipped = JoinFacts(facts.indexes, facts.right, facts.left)
+        swapped = lower_join(JoinKind.LEFT, right, left, _flip(on, width, right_width), flipped)
+        return swapped.project((*range(right_width, right_width + width), *range(right_width)))
     pairs, residual = split_condition(on, width)
     if kind is JoinKind.INNER:
-        joined = join_on_keys(left, right, pairs, indexes)
-        return joined.filter(residual) if residual else joined
-    if kind is JoinKind.RIGHT:
-        flipped = lower_join(JoinKind.LEFT, right, left, _flip(on, width, len(right.types)), indexes)
-        right_width = len(right.types)
-        return flipped.project((*range(right_width, right_width + width), *range(right_width)))
-    left, right = left.shared(), right.shared()
-    inner: Stream | None = None
-    if residual or kind in (JoinKind.LEFT, JoinKind.FULL):
-        inner = join_on_keys(left, right, pairs, indexes).filter(residual)
-        inner = inner.rendered() if residual else inner
-    matched = _matched(left, right, pairs, residual, inner=inner, indexes=indexes, is_left=True)
-    if kind is JoinKind.SEMI:
-        return matched
-    unmatched = left.into.union(left, left.into.negate(matched))
-    if kind is JoinKind.ANTI:
-        return unmatched
-    assert inner is not None
-    parts = [inner, unmatched.map([Literal(None, t) for t in right.types])]
-    if kind is JoinKind.FULL:
-        matched_right = _matched(right, left, pairs, residual, inner=inner, indexes=indexes, is_left=False)
-        unmatched_right = right.into.union(right, right.into.negate(matched_right))
-        padded = unmatched_right.map([Literal(None, t) for t in left.types])
-        right_width = len(right.types)
-        parts.append(padded.project((*range(right_width, right_width + width), *range(right_width))))
-    return left.into.union(*parts)
+        return join_on_keys(left, right, pairs, facts.indexes).filter(residual)
+    return _Matching(left.shared(), right.shared(), pairs, residual, facts).lower(kind)
+
+
+class _Matching:
+    """The kinds of join that ask which rows have a match."""
+
+    def __init__(
+        self, left: Stream, right: Stream, pairs: Sequence[EquiPair], residual: Sequence[Expr], facts: JoinFacts
+    ) -> None:
+        self._left = left
+        self._right = right
+        self._pairs = pairs
+        self._residual = residual
+        self._facts = facts
+
+    def lower(self, kind: JoinKind) -> Stream:
+        left, right, into = self._left, self._right, self._left.into
+        if kind is JoinKind.SEMI:
+            return self._matched(is_left=True)
+        unmatched = into.union(left, into.negate(self._matched(is_left=True)))
+        if kind is JoinKind.ANTI:
+            return unmatched
+        parts = [self._inner(), unmatched.map([Literal(None, t) for t in right.types])]
+        if kind is JoinKind.FULL:
+            unmatched_right = into.union(right, into.negate(self._matched(is_left=False)))
+            padded = unmatched_right.map([Literal(None, t) for t in left.types])
+            width, right_width = len(left.types), len(right.types)
+            parts.append(padded.project((*range(right_width, right_width + width), *range(right_width))))
+        return into.union(*parts)
+
+    def _inner(self) -> Stream:
+        """The inner join.  Equal operators are rendered once, so that asking twice costs nothing."""
+        return join_on_keys(self._left, self._right, self._pairs, self._facts.indexes).filter(self._residual).rendered()
+
+    def _matched(self, *, is_left: bool) -> Stream:
+        """The rows of one side that have a match, with their multiplicities."""
+        width = len(self._left.types)
+        side, other = (self._left, self._right) if is_left else (self._right, self._left)
+        if self._at_most_one_match(is_left=is_left):
+            return self._inner().project(range(width) if is_left else range(width, width + len(side.types)))
+        if self._residual:
+            own, keys = self._match_columns(is_left=is_left)
+            null_safe = [True] * len(own)
+        else:
+            own = [p.left if is_left else p.right for p in self._pairs]
+            others = _with_keys(other, [p.right if is_left else p.left for p in self._pairs])
+            keys = others.stream.project(others.key)
+            null_safe = [p.null_safe for p in self._pairs]
+            unmatchable = _not_null(keys.types, self._pairs)
+            keys = keys.filter(unmatchable) if unmatchable else keys
+        distinct = side.into.stream(Distinct(keys.position(), keys.types))
+        on = [
+            EquiPair(mine, Column(i, t), safe)
+            for i, (mine, t, safe) in enumerate(zip(own, distinct.types, null_safe, strict=True))
+        ]
+        return join_on_keys(side, distinct, on, self._facts.indexes).project(range(len(side.types)))
+
+    def _at_most_one_match(self, *, is_left: bool) -> bool:
+        """Whether the other side's key columns are unique, so that the inner join has no row of this side twice."""
+        exprs = [p.right if is_left else p.left for p in self._pairs]
+        columns = frozenset(e.index for e in exprs if isinstance(e, Column))
+        return any(key <= columns for key in (self._facts.right if is_left else self._facts.left))
+
+    def _match_columns(self, *, is_left: bool) -> tuple[list[Expr], Stream]:
+        """What decides over a match: the side's keys and what the residual reads, and the values that have one."""
+        side = self._left if is_left else self._right
+        first = 0 if is_left else len(self._left.types)
+        inside = range(first, first + len(side.types))
+        read = sorted({c - first for p in self._residual for c in columns_of(p) if c in inside})
+        own = [p.left if is_left else p.right for p in self._pairs]
+        own.extend(Column(c, side.types[c]) for c in read)
+        found = _with_keys(self._inner(), [map_columns(e, lambda c: c + first) for e in own])
+        return own, found.stream.project(found.key)
 
 
 def _flip(on: Sequence[Expr], left_width: int, right_width: int) -> list[Expr]:
     """Conditions over (left, right) as ones over (right, left)."""
     return [map_columns(p, lambda c: c + right_width if c < left_width else c - left_width) for p in on]
-
-
-def _matched(
-    side: Stream,
-    other: Stream,
-    pairs: Sequence[EquiPair],
-    residual: Sequence[Expr],
-    *,
-    inner: Stream | None,
-    indexes: Sequence[IndexFacts],
-    is_left: bool,
-) -> Stream:
-    """The rows of ``side`` that have a match, with their multiplicities."""
-    into = side.into
-    own = [p.left if is_left else p.right for p in pairs]
-    if not residual:
-        others = _with_keys(other, [p.right if is_left else p.left for p in pairs])
-        keys = others.stream.project(others.key)
-        if pairs and not all(p.null_safe for p in pairs):
-            keys = keys.filter(_not_null(keys.types, pairs))
-        null_safe = [p.null_safe for p in pairs]
-    else:
-        assert inner is not None
-        first = 0 if is_left else len(other.types)
-        width = len(side.types)
-        read = sorted({c - first for p in residual for c in columns_of(p) if first <= c < first + width})
-        own = [*own, *(Column(c, side.types[c]) for c in read)]
-        found = [map_columns(e, lambda c: c + first) for e in own]
-        if not own:
-            keys = inner.project(())
-        else:
-            with_own = _with_keys(inner, found)
-            keys = with_own.stream.project(with_own.key)
-        null_safe = [True] * len(own)
-    distinct = into.stream(Distinct(keys.position(), keys.types))
-    on = [
-        EquiPair(mine, Column(i, t), safe)
-        for i, (mine, t, safe) in enumerate(zip(own, distinct.types, null_safe, strict=True))
-    ]
-    return join_on_keys(side, distinct, on, indexes).project(range(len(side.types)))
 
 
 def _not_null(types: Sequence[SqlType], pairs: Sequence[EquiPair]) -> list[Expr]:

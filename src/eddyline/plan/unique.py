@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias
+
 from eddyline.expr.ir import Literal
 from eddyline.plan.facts import CatalogFacts
 from eddyline.plan.relation import (
@@ -19,27 +22,30 @@ from eddyline.plan.relation import (
 )
 from eddyline.plan.traverse import children, post_order
 
-__all__ = ["unique_keys"]
+__all__ = ["NO_KEYS", "UniqueKeys", "node_keys", "unique_keys"]
 
-Keys = frozenset[frozenset[int]]
-NO_KEYS: Keys = frozenset()
+UniqueKeys: TypeAlias = frozenset[frozenset[int]]
+NO_KEYS: UniqueKeys = frozenset()
 
 
-def unique_keys(relation: Relation, facts: CatalogFacts) -> Keys:
+def unique_keys(relation: Relation, facts: CatalogFacts) -> UniqueKeys:
     """Sets of columns on which no two rows agree (NULLs equal); all multiplicities are then 0 or 1.
 
     An empty set in it: at most one row.  Nothing is known of unions, negations and shared values.
     """
-    done: dict[int, Keys] = {}
+    done: dict[int, UniqueKeys] = {}
     for node in post_order(relation):
-        done[id(node)] = _keys(node, [done[id(c)] for c in children(node)], facts)
+        done[id(node)] = node_keys(node, [done[id(c)] for c in children(node)], facts.unique_keys)
     return done[id(relation)]
 
 
-def _keys(node: Relation, inputs: list[Keys], facts: CatalogFacts) -> Keys:
+def node_keys(
+    node: Relation, inputs: Sequence[UniqueKeys], declared: Mapping[str, tuple[tuple[int, ...], ...]]
+) -> UniqueKeys:
+    """The unique keys of one node, given those of its inputs and those of catalog objects."""
     match node:
         case Get():
-            return frozenset(frozenset(k) for k in facts.unique_keys.get(node.id, ()))
+            return frozenset(frozenset(k) for k in declared.get(node.id, ()))
         case Constant():
             return frozenset([frozenset[int]()]) if len(node.rows) <= 1 else NO_KEYS
         case Filter() | Map():
@@ -60,7 +66,7 @@ def _keys(node: Relation, inputs: list[Keys], facts: CatalogFacts) -> Keys:
             return NO_KEYS
 
 
-def _join_keys(node: Join, inputs: list[Keys]) -> Keys:
+def _join_keys(node: Join, inputs: Sequence[UniqueKeys]) -> UniqueKeys:
     left, right = inputs
     if node.kind in (JoinKind.SEMI, JoinKind.ANTI):
         return left
