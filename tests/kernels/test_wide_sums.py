@@ -94,3 +94,17 @@ def test_digits_to_words_says_what_fits(width: int) -> None:
     assert np.array_equal(fits, twin_fits)
     held = fits > 0
     assert all(np.array_equal(a[held], b[held]) for a, b in zip(fast, slow, strict=True))
+
+
+def test_digits_unscaled_divides_by_powers_of_ten() -> None:
+    rng = random.Random(4)
+    values = [rng.randrange(-(2**440), 2**440) >> rng.randrange(440) for _ in range(200)]
+    values += [v * 10**63 for v in (0, 1, -1, 10**38, -(10**38))]
+    powers = np.array([rng.choice((0, 1, 9, 10, 63)) for _ in values])
+    digits = np.zeros((len(values), 15), np.int64)
+    for row, value in enumerate(values):
+        digits[row, 1:14] = [*((value >> (32 * k)) & 0xFFFFFFFF for k in range(12)), value >> (32 * 12)]
+    fast, slow = np.zeros((len(values), 13), np.int64), np.zeros((len(values), 13), np.int64)
+    reduce.digits_unscaled(digits, 1, 13, powers, fast)
+    reduce.digits_unscaled_twin(digits, 1, 13, powers, slow)
+    assert np.array_equal(fast, slow)

@@ -7,6 +7,8 @@ Magnitudes in between are uint64 digits of 32 bits.
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import numpy.typing as npt
 from numba import njit
@@ -20,6 +22,8 @@ __all__ = [
     "add_weights_twin",
     "digits_to_words",
     "digits_to_words_twin",
+    "digits_unscaled",
+    "digits_unscaled_twin",
     "digits_value",
     "running_sums",
     "running_sums_twin",
@@ -203,7 +207,7 @@ def running_sums_twin(
         for segment in range(int(starts[j]), int(starts[j + 1])):
             before[segment] = state[slot]
             state[slot, :plain] += delta[segment, :plain]
-            for first, stop in zip(bounds, bounds[1:], strict=False):
+            for first, stop in pairwise(bounds):
                 total = digits_value(state[slot, first:stop]) + digits_value(delta[segment, first:stop])
                 state[slot, first:stop] = _digits_of(total, stop - first)
             after[segment] = state[slot]
@@ -260,3 +264,56 @@ def digits_to_words_twin(
         if fits[i]:
             words = np.frombuffer(value.to_bytes(16, "little", signed=True), np.int64)
             low[i], high[i] = words[0], words[1]
+
+
+@kernel(VOID(read(I64, 2), I64, I64, read(I64), write(I64, 2)))
+def digits_unscaled(digits, column, width, powers, out):  # type: ignore[no-untyped-def]
+    """Each row's wide integer over ``10**powers[i]``, truncated toward zero, as digits of the same width.
+
+    digits: int64[n, w], of which ``column:column + width`` count; powers: int64[n], not negative; out: int64[n, width].
+    """
+    magnitude = np.zeros(width + 1, np.uint64)
+    for i in range(digits.shape[0]):
+        negative = digits[i, column + width - 1] < 0
+        borrow = np.int64(0)
+        for k in range(width):
+            value = digits[i, column + k]
+            if negative:
+                value = -value + borrow
+            if k < width - 1:
+                magnitude[k] = np.uint64(value & np.int64(0xFFFFFFFF))
+                borrow = value >> np.int64(32) if negative else np.int64(0)
+            else:
+                magnitude[k] = np.uint64(value) & _MASK
+                magnitude[k + 1] = np.uint64(value) >> _SHIFT
+        power = powers[i]
+        while power > 0:
+            step = min(power, 9)
+            divisor = np.uint64(1)
+            for _ in range(step):
+                divisor = divisor * np.uint64(10)
+            rest = np.uint64(0)
+            for k in range(width, -1, -1):
+                part = (rest << _SHIFT) | magnitude[k]
+                magnitude[k] = part // divisor
+                rest = part - magnitude[k] * divisor
+            power -= step
+        borrow = np.int64(0)
+        for k in range(width):
+            value = np.int64(magnitude[k])
+            if k == width - 1:
+                value = np.int64(magnitude[k] | (magnitude[k + 1] << _SHIFT))
+            if negative:
+                value = -value + borrow
+            if k < width - 1:
+                out[i, k] = value & np.int64(0xFFFFFFFF)
+                borrow = value >> np.int64(32) if negative else np.int64(0)
+            else:
+                out[i, k] = value
+
+
+def digits_unscaled_twin(digits: Int64s, column: int, width: int, powers: Int64s, out: Int64s) -> None:
+    for i in range(digits.shape[0]):
+        value = digits_value(digits[i, column : column + width])
+        size = abs(value) // 10 ** int(powers[i])
+        out[i] = _digits_of(-size if value < 0 else size, width)

@@ -13,11 +13,13 @@ from eddyline.compute.operators.accumulators import (
     Accumulator,
     Failure,
     Shown,
+    chain_words,
     present_weights,
+    show_numeric,
 )
 from eddyline.compute.operators.values import from_words, words_of
 from eddyline.kernels.numeric import MAX_DIGITS
-from eddyline.kernels.reduce import add_integers, add_weights, digits_value
+from eddyline.kernels.reduce import add_integers, add_weights, digits_unscaled, digits_value
 from eddyline.repr.batch import Int64s
 from eddyline.repr.types import SqlType
 
@@ -139,20 +141,14 @@ class ScaledSum(_ScaledAccumulator):
 
     def show(self, states: Int64s) -> Shown:
         scales = self.display_scales(states)
-        valid = states[:, 0] > 0
-        values: list[tuple[int, int]] = []
-        unit = self.unit()
-        for row, (count, scale) in enumerate(zip(states[:, 0].tolist(), scales.tolist(), strict=True)):
-            if count <= 0:
-                values.append((0, 0))
-                continue
-            total = self.sums(states, row) // 10 ** (unit - scale)
-            if self._average:
-                shown = division_scale(abs(total), scale, count)
-                values.append((round_quotient(total * 10 ** (shown - scale), count), shown))
-            else:
-                values.append((total, scale))
-        return show_decimals(values, valid, states[:, 1] != 0, self.result)
+        counts = states[:, 0]
+        first = 2 + self._scales
+        digits = np.zeros((len(states), self._sum_digits), np.int64)
+        digits_unscaled(np.ascontiguousarray(states), first, self._sum_digits, self.unit() - scales, digits)
+        words, fits = chain_words(digits, 0, self._sum_digits)
+        values, failures = show_numeric(words, fits > 0, scales, counts, self._average, self.result)
+        long = Failure((counts > 0) & (states[:, 1] != 0), "22003", "value overflows numeric format")
+        return Shown(values, (long, *failures))
 
 
 class DeviationAccumulator(_ScaledAccumulator):
