@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import pytest
 
 from eddyline.errors import DataError, Error, OperationalError, ProgrammingError
@@ -148,3 +150,33 @@ def test_locations_inside_subscribe() -> None:
     assert statement.position(statement.node.query.target_list[0].res_target.location) == text.index("a FROM") + 1
     assert statement.node.as_of is not None
     assert statement.position(statement.node.as_of.column_ref.location) == len(text)
+
+
+def test_threads_do_not_disturb_each_other() -> None:
+    texts = [
+        "SELECT 1",
+        "SELECT (",
+        "SUBSCRIBE t",
+        "SELECT " + "+".join(["1"] * 300),
+        "SELECT 'x",
+        "SELECT 1; SELECT 2",
+    ]
+
+    def outcome(text: str) -> object:
+        try:
+            return [(s.kind, s.text) for s in parse(text)]
+        except Error as error:
+            return error.sqlstate, error.message, error.position
+
+    expected = {text: outcome(text) for text in texts}
+    wrong: list[str] = []
+
+    def work(start: int) -> None:
+        wrong.extend(t for i in range(40) if outcome(t := texts[(start + i) % len(texts)]) != expected[t])
+
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
