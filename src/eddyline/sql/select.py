@@ -194,9 +194,11 @@ def _clause(context: Context, forbids: str, node: AstNode, word: str) -> Expr:
 def _bind_block(stmt: AstNode, outer: Context) -> Query:
     expect_fields(stmt, _SELECT_FIELDS)
     inner = _new_block(outer)
+    block = inner.block
+    block.forbids = "FROM clause of their own query level"
     node, scope = bind_from(stmt.from_clause, inner)
+    block.forbids = None
     context = inner.within(scope)
-    block = context.block
     targets = bind_targets(stmt.target_list, context)
     if stmt.HasField("where_clause"):
         node = Filter(node, conjuncts(_clause(context, "WHERE", stmt.where_clause, "WHERE")))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import statistics
 from collections.abc import Callable, Sequence
 from decimal import Context, Decimal
 from typing import Any
@@ -85,7 +84,7 @@ def _compute(call: AggregateCall, entries: Sequence[tuple[Any, int]], values: Va
         case "string_agg":
             return _string_agg(entries, call.type)
         case "stddev_samp" | "stddev_pop" | "var_samp" | "var_pop":
-            return _deviation(call.func, [float(v) for v, n in items for _ in range(n)], call.type)
+            return _deviation(call.func, [_decimal(v) for v, n in items for _ in range(n)], call.type)
     raise InternalError(f"no aggregate {call.func}")
 
 
@@ -112,6 +111,10 @@ def _average(items: Sequence[tuple[Any, int]], argument: SqlType, result: SqlTyp
     return values(divided, [()], ())[0]
 
 
+def _decimal(value: Any) -> Decimal:
+    return Decimal(value) if isinstance(value, float) else Decimal(str(value))
+
+
 def _string_agg(entries: Sequence[tuple[Any, int]], result: SqlType) -> LiteralValue:
     """The first delimiter is not used; a NULL one is empty.  bytea literals are hex digits, which concatenate too."""
     out = ""
@@ -124,11 +127,17 @@ def _string_agg(entries: Sequence[tuple[Any, int]], result: SqlType) -> LiteralV
     return out
 
 
-def _deviation(func: str, items: Sequence[float], result: SqlType) -> LiteralValue:
-    """To about 15 digits: compare with a tolerance."""
-    population = func.endswith("_pop")
-    if len(items) < 2 and not population:
+def _deviation(func: str, items: Sequence[Decimal], result: SqlType) -> LiteralValue:
+    """Right to 15 digits and more: compare with a tolerance."""
+    count = len(items)
+    if any(not item.is_finite() for item in items):
+        return "NaN" if result.kind is Kind.NUMERIC else math.nan
+    divisor = count * count if func.endswith("_pop") else count * (count - 1)
+    if not divisor:
         return None
-    variance = statistics.pvariance(items) if population else statistics.variance(items)
-    value = math.sqrt(variance) if func.startswith("stddev") else variance
-    return value if result.kind is Kind.DOUBLE else f"{Decimal(value):f}"
+    total = sum(items, Decimal(0))
+    squares = sum((_EXACT.multiply(i, i) for i in items), Decimal(0))
+    spread = _EXACT.subtract(_EXACT.multiply(squares, Decimal(count)), _EXACT.multiply(total, total))
+    variance = _EXACT.divide(spread, Decimal(divisor))
+    value = variance.sqrt(_EXACT) if func.startswith("stddev") else variance
+    return float(value) if result.kind is Kind.DOUBLE else f"{value.quantize(Decimal(1).scaleb(-20), context=_EXACT):f}"
