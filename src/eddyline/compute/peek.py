@@ -15,13 +15,14 @@ import numpy as np
 import pyarrow as pa
 
 from eddyline.compute.exports import IndexExport
+from eddyline.compute.walk import walk_at
 from eddyline.errors import DatabaseError, make_error
 from eddyline.expr.ir import LiteralValue
 from eddyline.expr.mfp import apply_mfp
 from eddyline.expr.text_io import literal_array
 from eddyline.protocol.messages import Peek, PeekResponse, RowBatch
 from eddyline.repr.batch import Batch, concat_arrays
-from eddyline.repr.rowerror import ERR_TYPES, row_error
+from eddyline.repr.rowerror import row_error
 from eddyline.repr.time import Frontier, Time
 from eddyline.repr.types import SqlType
 from eddyline.trace.duplicates import first_equal
@@ -30,6 +31,7 @@ from eddyline.trace.run import consolidate
 
 __all__ = ["PeekTask", "canceled", "limited", "peek_error"]
 
+_SLICE_ROWS = 65_536
 _log = logging.getLogger("eddyline.compute")
 
 
@@ -60,7 +62,8 @@ class PeekTask:
         self._hasher = hasher
         self._view = view
         self._rows: list[Batch] = []
-        self._errors: list[Batch] = []
+        self._count = 0  # of the rows, with multiplicities
+        self._failing: Batch | None = None
         self._walk: Iterator[Batch] | None = None
         self._started = False
 
@@ -76,7 +79,7 @@ class PeekTask:
                 failed = self._start()
                 if failed is not None:
                     return failed
-            if self._walk is not None:
+            if self._walk is not None and not self._complete():
                 batch = next(self._walk, None)
                 if batch is not None:
                     self._take(batch)
@@ -88,6 +91,10 @@ class PeekTask:
             _log.exception("peek of %s failed", self.peek.target)
             return peek_error(self.peek.uuid, make_error("XX000", f"{type(error).__name__}: {error}"))
 
+    def _complete(self) -> bool:
+        """Nothing that is still to come could change the answer."""
+        return self._failing is not None or (self.peek.limit is not None and self._count >= self.peek.limit)
+
     def _start(self) -> PeekResponse | None:
         arrangement = self._export.arrangement
         below = Frontier(self.peek.time + 1)
@@ -97,7 +104,7 @@ class PeekTask:
                 return self._row_error(failing)
         snapshot = arrangement.oks.snapshot()
         if self.peek.keys is None:
-            self._walk = snapshot.scan(below=below)
+            self._walk = walk_at(snapshot, Time(self.peek.time), _SLICE_ROWS, self._hasher)
             return None
         if not self.peek.keys:
             return None
@@ -105,30 +112,30 @@ class PeekTask:
         rows = len(columns[0]) if columns else 1
         hashes = self._hasher.hash_rows(columns, self.peek.key_types, rows)
         matches = snapshot.probe(columns, self.peek.key_types, hashes, below=below, null_safe=(False,) * len(columns))
-        self._take(Batch(self._export.types, tuple(matches.columns), matches.times, matches.diffs))
+        times = np.full(len(matches), self.peek.time, np.int64)
+        found = Batch(self._export.types, tuple(matches.columns), times, matches.diffs)
+        if len(found) and int(found.diffs.min()) < 0:
+            found = consolidate(found, self._hasher)
+        self._take(found)
         return None
 
     def _take(self, batch: Batch) -> None:
-        """One slice through the mfp.  What fails on a row that was retracted since cancels like the row."""
+        """Rows with their multiplicities at the peek's time, through the mfp."""
         if not len(batch):
             return
-        times = np.full(len(batch), self.peek.time, np.int64)
-        rows, errors = apply_mfp(self.peek.mfp, Batch(batch.types, batch.columns, times, batch.diffs))
+        if int(batch.diffs.min()) < 0:
+            raise make_error("XX000", "a row with a negative multiplicity was read")
+        rows, errors = apply_mfp(self.peek.mfp, batch)
+        if errors is not None and len(errors):
+            self._failing = errors
         if len(rows):
             self._rows.append(rows)
-        if errors is not None and len(errors):
-            self._errors.append(errors)
+            self._count += int(rows.diffs.sum())
 
     def _finish(self) -> PeekResponse:
-        if self._errors:
-            failing = _positive(consolidate(Batch.concat(ERR_TYPES, self._errors), self._hasher))
-            if len(failing):
-                return self._row_error(failing)
+        if self._failing is not None:
+            return self._row_error(self._failing)
         rows = Batch.concat(self.peek.mfp.types, self._rows)
-        if len(rows) and int(rows.diffs.min()) <= 0:
-            rows = consolidate(rows, self._hasher)
-            if len(rows) and int(rows.diffs.min()) < 0:
-                return peek_error(self.peek.uuid, make_error("XX000", "a row with a negative multiplicity was read"))
         return PeekResponse(self.peek.uuid, rows=RowBatch(limited(rows, self.peek.limit)))
 
     def _row_error(self, failing: Batch) -> PeekResponse:

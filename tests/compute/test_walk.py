@@ -1,0 +1,71 @@
+"""Walking a trace in slices equals reading it whole."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from eddyline.compute.walk import walk_at
+from eddyline.repr.time import EMPTY, Frontier, Time
+from eddyline.trace.hasher import Hasher
+from eddyline.trace.run import Layout, build_run
+from eddyline.trace.trace import Trace
+from tests.compute.runtime_harness import PAIR, collect, pairs
+
+
+def random_trace(seed: int, hasher: Hasher, key: tuple[int, ...]) -> tuple[Trace, list[Counter[tuple[object, ...]]]]:
+    """A trace of 30 intervals, the last times of which are distinguishable, and its content at each time."""
+    rng = np.random.default_rng(seed)
+    layout = Layout(PAIR, key)
+    trace = Trace(layout)
+    hold = trace.handle(since=Frontier(0), through=EMPTY)
+    content: Counter[tuple[object, ...]] = Counter()
+    history = []
+    for t in range(30):
+        rows: list[tuple[int | None, int | None]] = []
+        diffs: list[int] = []
+        for _ in range(int(rng.integers(0, 40))):
+            live = sorted(content)
+            if live and rng.random() < 0.4:
+                row = live[int(rng.integers(len(live)))]
+                diffs.append(-1)
+            else:
+                row = (int(rng.integers(12)), int(rng.integers(12)))
+                diffs.append(1)
+            content[row] += diffs[-1]
+            if not content[row]:
+                del content[row]
+            rows.append(row)  # type: ignore[arg-type]
+        batch = pairs(rows, diffs).advanced(Time(t))
+        trace.insert(
+            build_run(batch, layout, hasher, lower=Frontier(t), upper=Frontier(t + 1), since=trace.since)
+        )
+        history.append(Counter(content))
+    hold.downgrade(Frontier(20))
+    return trace, history
+
+
+@pytest.mark.parametrize("bits", [64, 4, 0])
+@pytest.mark.parametrize("key", [(0,), (0, 1), ()])
+@pytest.mark.parametrize("slice_rows", [1, 7, 100_000])
+def test_slices_are_disjoint_and_complete_at_every_readable_time(
+    bits: int, key: tuple[int, ...], slice_rows: int
+) -> None:
+    hasher = Hasher(4, bits=bits)
+    trace, history = random_trace(bits + len(key), hasher, key)
+    for time in (20, 23, 29):
+        slices = list(walk_at(trace.snapshot(), Time(time), slice_rows, hasher))
+        assert collect(slices) == history[time]
+        assert all(b.diffs.min() > 0 for b in slices), "what is gone does not come"
+        rows = [set(collect([b])) for b in slices]
+        assert sum(map(len, rows)) == len(history[time]), "a row comes in one slice only"
+        if bits == 64 and slice_rows == 7 and key == (0, 1):
+            assert max(map(len, slices)) < 40
+        assert all((b.times == time).all() for b in slices)
+
+
+def test_an_empty_trace_has_no_slices() -> None:
+    trace = Trace(Layout(PAIR, (0,)))
+    assert list(walk_at(trace.snapshot(), Time(0), 10, Hasher(1))) == []
