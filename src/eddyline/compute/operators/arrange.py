@@ -23,6 +23,9 @@ from eddyline.trace.trace import Trace
 
 __all__ = ["ERRORS_LAYOUT", "ArrangeOperator", "new_arrangement"]
 
+#: rows sorted and inserted in one activation; inserting also merges several times as many
+_PIECE_ROWS = 16_384
+
 ERRORS_LAYOUT = Layout(ERR_TYPES, tuple(range(len(ERR_TYPES))))
 
 
@@ -43,8 +46,9 @@ class ArrangeOperator:
         self._layout = layout
         self._output = output
         self._context = context
-        self._rows = Stash(context.budget_rows)
-        self._error_stash = Stash(context.budget_rows)
+        self._piece_rows = min(context.budget_rows, _PIECE_ROWS)
+        self._rows = Stash(self._piece_rows)
+        self._error_stash = Stash(self._piece_rows)
         #: errors of the interval being sealed
         self._errors = Batch.empty(ERR_TYPES)
         #: updates at as_of not yet in a run, while nothing is sealed
@@ -86,18 +90,18 @@ class ArrangeOperator:
         while self._input.errors:
             self._error_stash.add(self._input.errors.popleft().advanced(as_of))
         taken = 0
-        while self._input.updates and taken < self._context.budget_rows:
+        while self._input.updates and taken < self._piece_rows:
             batch = self._input.updates.popleft()
             if self._target > as_of or (len(batch) and int(batch.times.max()) > as_of):
                 self._rows.add(batch.advanced(as_of))
                 continue
-            if len(batch) > self._context.budget_rows:
-                self._input.updates.appendleft(batch.slice(self._context.budget_rows, len(batch)))
-                batch = batch.slice(0, self._context.budget_rows)
+            if len(batch) > self._piece_rows:
+                self._input.updates.appendleft(batch.slice(self._piece_rows, len(batch)))
+                batch = batch.slice(0, self._piece_rows)
             self._morsel.append(batch.advanced(as_of))
             self._morsel_rows += len(batch)
             taken += len(batch)
-            if self._morsel_rows >= self._context.budget_rows:
+            if self._morsel_rows >= self._piece_rows:
                 self._flush_morsel()
         return moved
 

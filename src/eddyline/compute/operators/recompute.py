@@ -51,6 +51,8 @@ class GroupOutput(NamedTuple):
 class RecomputeOperator(SealedOperator):
     """``key``: the group's columns among the input row's; ``output_key``: the same among the output row's."""
 
+    PIECE_ROWS = 16_384  # sorting and merging them costs several times as much as adding them up
+
     def __init__(
         self,
         name: str,
@@ -85,7 +87,7 @@ class RecomputeOperator(SealedOperator):
         self.state.insert(self.arguments(batch))
 
     def publish(self) -> Iterator[None]:
-        for keys in self.state.key_ranges(self.context.budget_rows) if self._key else [()]:
+        for keys in self.state.key_ranges(self._piece_rows) if self._key else [()]:
             groups, _ = self._groups(keys, len(keys[0]) if keys else 1)
             result = self.compute(groups)
             self._emit(result, np.full(groups.count, self.context.as_of, np.int64), None)

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
+from typing import ClassVar
 
 import numpy as np
 
-from eddyline.compute.context import OperatorContext
+from eddyline.compute.context import BUDGET_ROWS, OperatorContext
 from eddyline.compute.operators.stash import Stash
 from eddyline.compute.operators.stateless import pass_errors
 from eddyline.compute.stream import Output, Stream
@@ -25,12 +26,16 @@ __all__ = ["SealedOperator"]
 class SealedOperator(ABC):
     """Errors of the input pass on arrival: they do not depend on other updates."""
 
+    #: rows absorbed or applied in one activation, at most
+    PIECE_ROWS: ClassVar[int] = BUDGET_ROWS
+
     def __init__(self, name: str, input: Stream, output: Output, context: OperatorContext) -> None:
         self.name = name
         self.output = output
         self.context = context
         self._input = input
-        self._stash = Stash(context.budget_rows)
+        self._piece_rows = min(context.budget_rows, self.PIECE_ROWS)
+        self._stash = Stash(self._piece_rows)
         self._hydrated = False
         #: what is left of the publication, or of the piece that was taken last
         self._work: Iterator[None] | None = None
@@ -84,15 +89,15 @@ class SealedOperator(ABC):
             self._stash.take(self._input)
             return moved
         absorbed = 0
-        while self._input.updates and absorbed < self.context.budget_rows:
+        while self._input.updates and absorbed < self._piece_rows:
             batch = self._input.updates.popleft()
             early = batch.times <= self.context.as_of
             if not early.all():
                 self._stash.add(batch.take(np.flatnonzero(~early)))
                 batch = batch.take(np.flatnonzero(early))
-            if len(batch) > self.context.budget_rows:
-                self._input.updates.appendleft(batch.slice(self.context.budget_rows, len(batch)))
-                batch = batch.slice(0, self.context.budget_rows)
+            if len(batch) > self._piece_rows:
+                self._input.updates.appendleft(batch.slice(self._piece_rows, len(batch)))
+                batch = batch.slice(0, self._piece_rows)
             if len(batch):
                 self.absorb(batch)
             absorbed += len(batch)
