@@ -39,6 +39,7 @@ from eddyline.expr.datetime_columns import (
     time_column,
     timestamp_column,
 )
+from eddyline.expr.datetime_fields import FieldError, parse_offset
 from eddyline.expr.interval import Intervals, intervals_of
 from eddyline.expr.interval_arithmetic import doubles
 from eddyline.expr.interval_text import format_interval
@@ -140,7 +141,7 @@ def _make_timestamptz(args: Arguments, types: Sequence[SqlType], result: SqlType
     local, errors = _timestamp(args)
 
     def compute(name: str, others: Sequence[pa.Array]) -> Evaluated:
-        return _to_utc(integers(others[0]), zone_of(name))
+        return _to_utc(integers(others[0]), _zone_or_offset(name))
 
     if len(args) == 6:
         placed = _to_utc(local, zone_argument(args, 6))
@@ -148,6 +149,24 @@ def _make_timestamptz(args: Arguments, types: Sequence[SqlType], result: SqlType
         operands = Arguments([timestamp_column(local), args.operand(6)], rows)
         placed = per_constant(operands, 1, TIMESTAMPTZ_LAYOUT, rows, compute)
     return Evaluated(placed.array, merge_errors(errors, placed.errors))
+
+
+def _zone_or_offset(name: str) -> Zone:
+    """A zone, or an offset with a sign: positive is east here."""
+    if name[:1] not in ("+", "-"):
+        if name[:1].isdigit():
+            raise make_error(
+                "22023",
+                f'invalid input syntax for type numeric time zone: "{name}"',
+                hint='Numeric time zones must have "-" or "+" as first character.',
+            )
+        return zone_of(name)
+    try:
+        return fixed_zone(parse_offset(name))
+    except FieldError as error:
+        if error.sqlstate == "22009":
+            raise make_error("22023", f'numeric time zone "{name}" out of range') from None
+        raise make_error("22023", f'time zone "{name}" not recognized') from None
 
 
 @implements("to_timestamp", fallible=True)

@@ -30,7 +30,7 @@ from eddyline.expr.datetime_fields import (
     tokenize,
 )
 from eddyline.expr.timezone import abbreviation, named_zone
-from eddyline.expr.timezone_abbreviations import DYNAMIC, FIXED
+from eddyline.expr.timezone_abbreviations import FIXED
 
 __all__ = ["civil_day", "decode", "decode_time"]
 
@@ -320,14 +320,13 @@ class Decoder:
 
     def _zone_word(self, word: str) -> None:
         zone = abbreviation(word)
-        name = DYNAMIC.get(word, word)
         if zone is None and named_zone(word) is None:
             raise bad_format()
         self.parts.add("zone")
         if word in FIXED:
             self.parts.offset = FIXED[word]
         else:
-            self.parts.zone = name
+            self.parts.zone = word
 
     def _finish(self) -> Parts:
         parts = self.parts

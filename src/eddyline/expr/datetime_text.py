@@ -35,7 +35,7 @@ from eddyline.expr.interval import INTERVAL_DTYPE, intervals_of
 from eddyline.expr.interval_text import format_interval, format_intervals, parse_interval
 from eddyline.expr.registry import Evaluated
 from eddyline.expr.rowwise import map_rows
-from eddyline.expr.timezone import UTC, Zone, named_zone
+from eddyline.expr.timezone import UTC, Zone, zone_of
 
 __all__ = [
     "dates_from_text",
@@ -128,9 +128,7 @@ def parse_timestamptz(text: str, zone: Zone = UTC) -> int:
 def _offset_of(parts: Parts, local: int, zone: Zone) -> int:
     if "zone" in parts.seen and parts.zone is None:
         return parts.offset
-    named = named_zone(parts.zone) if parts.zone is not None else zone
-    if named is None:
-        raise make_error("22023", f'time zone "{parts.zone}" not recognized')
+    named = zone_of(parts.zone) if parts.zone is not None else zone
     return int(named.offset_of_local(np.array([local], np.int64))[0])
 
 

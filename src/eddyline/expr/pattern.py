@@ -18,7 +18,7 @@ from eddyline.errors import DatabaseError, make_error
 from eddyline.expr.constants import per_constant
 from eddyline.expr.registry import Arguments, Evaluated, Overload, declare, implements
 from eddyline.expr.rowwise import map_rows
-from eddyline.expr.text_functions import lowered
+from eddyline.expr.text_functions import lowered, padded
 from eddyline.repr.types import BOOLEAN, TEXT, Kind, SqlType
 
 __all__ = ["escape_regex", "like"]
@@ -137,9 +137,9 @@ def _match_many(text: str, pattern: str, t: int, p: int) -> bool | None:
     return None
 
 
-def _like(args: Arguments, rows: int, *, fold: bool, negate: bool) -> Evaluated:
+def _like(args: Arguments, types: Sequence[SqlType], rows: int, *, fold: bool, negate: bool) -> Evaluated:
     def compute(pattern: str, others: Sequence[pa.Array]) -> Evaluated:
-        text = others[0]
+        text = padded(others[0], types[0])
         if fold:
             text = lowered(text)
             pattern = lowered(pa.array([pattern], pa.large_string()))[0].as_py()
@@ -151,22 +151,22 @@ def _like(args: Arguments, rows: int, *, fold: bool, negate: bool) -> Evaluated:
 
 @implements("like", fallible=True)
 def _like_function(args: Arguments, types: Sequence[SqlType], result: SqlType, rows: int) -> Evaluated:
-    return _like(args, rows, fold=False, negate=False)
+    return _like(args, types, rows, fold=False, negate=False)
 
 
 @implements("not_like", fallible=True)
 def _not_like(args: Arguments, types: Sequence[SqlType], result: SqlType, rows: int) -> Evaluated:
-    return _like(args, rows, fold=False, negate=True)
+    return _like(args, types, rows, fold=False, negate=True)
 
 
 @implements("ilike", fallible=True)
 def _ilike(args: Arguments, types: Sequence[SqlType], result: SqlType, rows: int) -> Evaluated:
-    return _like(args, rows, fold=True, negate=False)
+    return _like(args, types, rows, fold=True, negate=False)
 
 
 @implements("not_ilike", fallible=True)
 def _not_ilike(args: Arguments, types: Sequence[SqlType], result: SqlType, rows: int) -> Evaluated:
-    return _like(args, rows, fold=True, negate=True)
+    return _like(args, types, rows, fold=True, negate=True)
 
 
 def _with_backslash(pattern: str, escape: str) -> str:

@@ -15,6 +15,7 @@ from eddyline.expr.regex_match import Matcher, compile_regex, match_column
 from eddyline.expr.regex_syntax import Flags, with_options
 from eddyline.expr.registry import Arguments, Evaluated, Overload, declare, implements
 from eddyline.expr.rowwise import map_rows
+from eddyline.expr.text_functions import padded
 from eddyline.repr.types import BOOLEAN, TEXT, Kind, SqlType
 
 __all__: list[str] = []
@@ -23,9 +24,9 @@ K = Kind
 _TEXT: Final = pa.large_string()
 
 
-def _matches(args: Arguments, rows: int, *, fold: bool, negate: bool) -> Evaluated:
+def _matches(args: Arguments, types: Sequence[SqlType], rows: int, *, fold: bool, negate: bool) -> Evaluated:
     def compute(pattern: str, others: Sequence[pa.Array]) -> Evaluated:
-        found = match_column(others[0], compile_regex(pattern, Flags(ignore_case=fold)))
+        found = match_column(padded(others[0], types[0]), compile_regex(pattern, Flags(ignore_case=fold)))
         return Evaluated(pc.invert(found.array), found.errors) if negate else found
 
     return per_constant(args, 1, pa.bool_(), rows, compute)
@@ -33,22 +34,22 @@ def _matches(args: Arguments, rows: int, *, fold: bool, negate: bool) -> Evaluat
 
 @implements("regex_match", fallible=True)
 def _match(args: Arguments, types: Sequence[SqlType], result: SqlType, rows: int) -> Evaluated:
-    return _matches(args, rows, fold=False, negate=False)
+    return _matches(args, types, rows, fold=False, negate=False)
 
 
 @implements("regex_imatch", fallible=True)
 def _imatch(args: Arguments, types: Sequence[SqlType], result: SqlType, rows: int) -> Evaluated:
-    return _matches(args, rows, fold=True, negate=False)
+    return _matches(args, types, rows, fold=True, negate=False)
 
 
 @implements("regex_not_match", fallible=True)
 def _not_match(args: Arguments, types: Sequence[SqlType], result: SqlType, rows: int) -> Evaluated:
-    return _matches(args, rows, fold=False, negate=True)
+    return _matches(args, types, rows, fold=False, negate=True)
 
 
 @implements("regex_not_imatch", fallible=True)
 def _not_imatch(args: Arguments, types: Sequence[SqlType], result: SqlType, rows: int) -> Evaluated:
-    return _matches(args, rows, fold=True, negate=True)
+    return _matches(args, types, rows, fold=True, negate=True)
 
 
 @implements("regex_substring", fallible=True)

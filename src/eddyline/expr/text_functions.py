@@ -24,7 +24,7 @@ from eddyline.expr.text_output import text_of
 from eddyline.expr.text_slices import Characters
 from eddyline.repr.types import INTEGER, TEXT, Kind, SqlType
 
-__all__ = ["MAX_BYTES", "TOO_LONG", "lowered", "raised"]
+__all__ = ["MAX_BYTES", "TOO_LONG", "lowered", "padded", "raised"]
 
 K = Kind
 MAX_BYTES: Final = 2**30 - 5  # a value with its header is below 1 GB
@@ -128,7 +128,11 @@ def _concat(args: Arguments, types: Sequence[SqlType], result: SqlType, rows: in
 
 
 def _output(array: pa.Array, sql_type: SqlType) -> pa.Array:
-    text = text_of(array, sql_type)
+    return padded(text_of(array, sql_type), sql_type)
+
+
+def padded(text: pa.Array, sql_type: SqlType) -> pa.Array:
+    """The values of a char(n) column with their trailing blanks; other text as it is."""
     if sql_type.kind is K.BPCHAR and sql_type.length is not None:
         return pc.utf8_rpad(text, sql_type.length, " ")
     return text

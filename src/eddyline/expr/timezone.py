@@ -41,6 +41,7 @@ class Zone:
     transitions: Int64s
     offsets: Int64s
     repeats: bool
+    names: tuple[str, ...] = ()  # the abbreviation per offset, if known
 
     def offset_at(self, micros: Int64s) -> Int64s:
         """Seconds east of UTC at UTC times (µs); O(n log k)."""
@@ -93,6 +94,32 @@ def _keep_infinities(original: Int64s, moved: Int64s) -> Int64s:
     return np.where(infinite, original, moved)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Abbreviation(Zone):
+    """A zone's abbreviation, which keeps the meaning that it had last, whatever the zone does meanwhile.
+
+    ``offsets`` are those of the abbreviation in each of the zone's periods; ``zone`` says in which one a time is.
+    """
+
+    zone: Zone | None = None
+
+    def offset_of_local(self, micros: Int64s) -> Int64s:
+        if self.zone is None:
+            raise ValueError("an abbreviation belongs to a zone")
+        return self.offset_at(micros - self.zone.offset_of_local(micros) * SECOND_US)
+
+
+def _abbreviation_of(zone: Zone, name: str) -> Zone:
+    """What ``name`` means in ``zone`` over time; the zone itself if it never used that name."""
+    used = np.array([n.lower() == name for n in zone.names], np.bool_)
+    if not used.any():
+        return zone
+    periods = np.arange(len(used))
+    latest = np.maximum.accumulate(np.where(used, periods, -1))
+    meaning = np.where(latest < 0, np.argmax(used), latest)
+    return _Abbreviation(name, zone.transitions, zone.offsets[meaning], zone.repeats, zone=zone)
+
+
 def fixed_zone(seconds_east: int, name: str = "") -> Zone:
     return Zone(name, np.empty(0, np.int64), np.array([seconds_east], np.int64), repeats=False)
 
@@ -105,8 +132,13 @@ def abbreviation(name: str) -> Zone | None:
     seconds = FIXED.get(name)
     if seconds is not None:
         return fixed_zone(seconds, name)
-    zone = DYNAMIC.get(name)
-    return None if zone is None else named_zone(zone)
+    return _dynamic_abbreviation(name) if name in DYNAMIC else None
+
+
+@functools.lru_cache(maxsize=128)
+def _dynamic_abbreviation(name: str) -> Zone | None:
+    zone = named_zone(DYNAMIC[name])
+    return None if zone is None else _abbreviation_of(zone, name)
 
 
 def zone_of(name: str) -> Zone:
@@ -150,14 +182,23 @@ def _read_zone(name: str) -> Zone:
     position += times * 9
     east = np.array([struct.unpack_from(">l", data, position + 6 * i)[0] for i in range(types)], np.int64)
     offsets = np.concatenate([east[:1], east[kinds]])
+    places = [data[position + 6 * i + 5] for i in range(types)]
+    letters = data[position + 6 * types : position + 6 * types + counts[5]]
+    names = [letters[p : letters.index(b"\0", p)].decode("ascii") for p in places]
+    spoken = (*names[:1], *(names[k] for k in kinds.tolist()))
     footer = data[start + 44 + _block_bytes(data, start, 8) :].strip(b"\n").decode("ascii")
     rule = _parse_posix(footer) if footer else None
     if rule is None or rule.starts is None or rule.ends is None:
-        return Zone(name, transitions, offsets, repeats=False)
+        return Zone(name, transitions, offsets, repeats=False, names=spoken)
     later, later_offsets = _spell_out(rule, rule.starts, rule.ends)
     new = later > (transitions[-1] if times else np.iinfo(np.int64).min)
+    later_names = (rule.summer_name if o == rule.summer else rule.standard_name for o in later_offsets[new].tolist())
     return Zone(
-        name, np.concatenate([transitions, later[new]]), np.concatenate([offsets, later_offsets[new]]), repeats=True
+        name,
+        np.concatenate([transitions, later[new]]),
+        np.concatenate([offsets, later_offsets[new]]),
+        repeats=True,
+        names=(*spoken, *later_names),
     )
 
 
@@ -180,6 +221,8 @@ class _Rule(NamedTuple):
     summer: int
     starts: _When | None
     ends: _When | None
+    standard_name: str = ""
+    summer_name: str = ""
 
 
 _NAME = r"(?:<[A-Za-z0-9+-]+>|[A-Za-z]*)"
@@ -192,7 +235,7 @@ def _parse_posix(text: str) -> _Rule | None:
     match = _POSIX.fullmatch(text)
     if match is None:
         return None
-    _, west, summer_name, summer_west, starts, ends = match.groups()
+    standard_name, west, summer_name, summer_west, starts, ends = match.groups()
     standard = -_offset_seconds(west)
     if abs(standard) > 168 * 3600:
         return None
@@ -200,7 +243,11 @@ def _parse_posix(text: str) -> _Rule | None:
         return None if starts else _Rule(standard, standard, None, None)
     summer = -_offset_seconds(summer_west) if summer_west else standard + 3600
     begin, end = _parse_when(starts or "M3.2.0"), _parse_when(ends or "M11.1.0")
-    return None if begin is None or end is None else _Rule(standard, summer, begin, end)
+    return (
+        None
+        if begin is None or end is None
+        else _Rule(standard, summer, begin, end, standard_name.strip("<>"), summer_name.strip("<>"))
+    )
 
 
 def _offset_seconds(text: str) -> int:

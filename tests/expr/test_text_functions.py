@@ -1,0 +1,102 @@
+"""What the recorded answers cannot show: NULL rules of concat, slices of shared buffers, size limits, mixed kinds."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from eddyline.expr.evaluate import evaluate
+from eddyline.expr.functions import overloads
+from eddyline.expr.ir import Call, Column, Expr, Literal
+from eddyline.expr.text_slices import Characters
+from eddyline.repr.types import BOOLEAN, INTEGER, TEXT, Kind, SqlType
+
+ALPHABET = "ab,é日😀 "
+
+
+def text(*values: str | None) -> pa.Array:
+    return pa.array(values, pa.large_string())
+
+
+def run(func: str, args: tuple[Expr, ...], columns: list[pa.Array], result: SqlType = TEXT) -> list[object]:
+    array, errors = evaluate(Call(func, args, result), columns, len(columns[0]))
+    assert errors is None
+    values: list[object] = array.to_pylist()
+    return values
+
+
+def test_concat_skips_nulls_and_takes_any_kind() -> None:
+    columns = [text("a", None), pa.array([1, None], pa.int32()), pa.array([True, None])]
+    args = (Column(0, TEXT), Column(1, INTEGER), Column(2, BOOLEAN))
+    assert run("concat", args, columns) == ["a1t", ""]
+
+
+def test_concat_shows_the_blanks_of_char_n() -> None:
+    args = (Column(0, SqlType(Kind.BPCHAR, length=3)), Literal("|", TEXT))
+    assert run("concat", args, [text("a", "abc")]) == ["a  |", "abc|"]
+
+
+def test_concat_ws_skips_null_arguments_but_not_a_null_separator() -> None:
+    columns = [text(",", ",", None, "-"), text("a", None, "a", ""), text("b", None, "b", "")]
+    args = tuple(Column(i, TEXT) for i in range(3))
+    assert run("concat_ws", args, columns) == ["a,b", "", None, "-"]
+
+
+def test_a_repeat_past_one_gigabyte_fails_without_the_memory() -> None:
+    call = Call("repeat", (Column(0, TEXT), Column(1, INTEGER)), TEXT)
+    _, errors = evaluate(call, [text("ab", "ab"), pa.array([2**31 - 1, 2], pa.int32())], 2)
+    assert errors is not None
+    assert (errors.rows.tolist(), errors.sqlstates) == ([0], ["54000"])
+
+
+def test_a_replacement_past_one_gigabyte_fails_without_the_memory() -> None:
+    long = "x" * 60_000
+    call = Call("replace", (Column(0, TEXT), Literal("x", TEXT), Literal(long, TEXT)), TEXT)
+    array, errors = evaluate(call, [text(long, "axb")], 2)
+    assert errors is not None
+    assert (errors.rows.tolist(), errors.sqlstates) == ([0], ["54000"])
+    assert array[1].as_py() == f"a{long}b"
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_slices_by_characters_equal_slices_of_python_strings(seed: int) -> None:
+    rng = random.Random(seed)
+    values = [
+        None if rng.random() < 0.1 else "".join(rng.choices(ALPHABET[: rng.choice([3, 7])], k=rng.randrange(9)))
+        for _ in range(40)
+    ]
+    offset = rng.randrange(10)
+    array = text(*values).slice(offset, 25)
+    start = np.array([rng.randrange(-3, 12) for _ in range(25)])
+    stop = start + np.array([rng.randrange(0, 9) for _ in range(25)])
+    expected = [
+        None if v is None else v[max(a, 0) : max(b, 0)]
+        for v, a, b in zip(values[offset : offset + 25], start.tolist(), stop.tolist(), strict=True)
+    ]
+    assert Characters(array).slices(start, stop).to_pylist() == expected
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_positions_and_splits_equal_those_of_python_strings(seed: int) -> None:
+    rng = random.Random(seed)
+    values = ["".join(rng.choices(ALPHABET, k=rng.randrange(12))) for _ in range(30)]
+    needles = [rng.choice(["a", "日", ",", "ab", "é,"]) for _ in range(30)]
+    number = [rng.choice([1, 2, 3, -1, -2]) for _ in range(30)]
+    columns = [text(*values), text(*needles), pa.array(number, pa.int32())]
+    found = run("strpos", (Column(0, TEXT), Column(1, TEXT)), columns, INTEGER)
+    assert found == [v.find(n) + 1 for v, n in zip(values, needles, strict=True)]
+    parts = [v.split(n) for v, n in zip(values, needles, strict=True)]
+    expected = [
+        p[i - 1 if i > 0 else i] if -len(p) <= (i - 1 if i > 0 else i) < len(p) else ""
+        for p, i in zip(parts, number, strict=True)
+    ]
+    assert run("split_part", (Column(0, TEXT), Column(1, TEXT), Column(2, INTEGER)), columns) == expected
+
+
+def test_any_value_concatenates_with_text() -> None:
+    pairs = {o.args for o in overloads("||")}
+    assert {(Kind.TEXT, Kind.INTEGER), (Kind.BOOLEAN, Kind.TEXT), (Kind.BYTEA, Kind.BYTEA)} <= pairs
+    assert (Kind.TEXT, Kind.BYTEA) not in pairs
