@@ -97,7 +97,10 @@ def test_coalesce_evaluates_an_argument_only_where_all_before_are_null() -> None
 
 def test_strict_functions_neither_see_nor_fail_on_null() -> None:
     assert run(QUOTIENT, ints(None, 1), ints(0, None)) == ([None, None], [])
-    assert run(Call("int_div", (X, Literal(None, INTEGER)), INTEGER), ints(1, 2)) == ([None, None], [])
+    null = Literal(None, INTEGER)
+    assert run(Call("int_div", (X, null), INTEGER), ints(1, 2)) == ([None, None], [])
+    # a constant NULL makes a strict call NULL whatever becomes of its other arguments
+    assert run(Call("int_add", (Call("int_div", (X, ZERO), INTEGER), null), INTEGER), ints(1, 2)) == ([None, None], [])
 
 
 def test_an_argument_that_failed_fails_the_call_even_if_it_is_not_strict() -> None:

@@ -210,9 +210,12 @@ def _apply(node: Call, values: list[Value], rows: int) -> Value:
     """The implementation's result with NULLs and errors settled."""
     chosen = implementation(node.func)
     inherited = merge_errors(*(v.errors for v in values))
-    constants = [v.data for v in values if isinstance(v.data, pa.Scalar)]
-    if chosen.strict and any(not c.is_valid for c in constants):
-        return Value(_null(node.type), inherited)
+    nulls = [v for v in values if isinstance(v.data, pa.Scalar) and not v.data.is_valid]
+    if chosen.strict and nulls:
+        # A constant NULL settles the call, as in PostgreSQL's planner: the other arguments' failures do not matter.
+        # A constant that failed is NULL as well (I1), and does not.
+        settled = any(v.errors is None for v in nulls)
+        return Value(_null(node.type), None if settled else inherited)
     args = Arguments([v.data for v in values], rows)
     made = chosen.function(args, [a.type for a in node.args], node.type, rows)
     data, errors = made if isinstance(made, Evaluated) else (made, None)

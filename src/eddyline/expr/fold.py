@@ -1,7 +1,7 @@
 """Constant folding that keeps errors lazy.
 
-A constant subexpression that fails is left in place: it may stand behind a guard that no row passes.  Arguments of
-AND, OR, COALESCE and branches of CASE that no row can reach go away, with the errors they would never have raised.
+A constant subexpression that fails is left in place: it may stand behind a guard that no row passes.  Errors are only
+ever lost, never gained: arguments and branches that cannot matter go away, as they do in PostgreSQL's planner.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from eddyline.expr.evaluate import evaluate
 from eddyline.expr.functions import implementation
 from eddyline.expr.ir import CLOCK, And, Call, Case, Cast, Coalesce, Expr, Literal, Or, rewrite
 from eddyline.expr.literals import scalar_literal
-from eddyline.expr.properties import can_fail
 from eddyline.repr.types import BOOLEAN
 
 __all__ = ["fold"]
@@ -19,7 +18,7 @@ _LONGEST = 65_536  # characters of a folded literal: plans travel in messages
 
 
 def fold(expr: Expr) -> Expr:
-    """An expression with the same value and the same errors on every row, constants computed."""
+    """An expression with the same value on every row, constants computed; it fails on no further row."""
     return rewrite(expr, _fold_node)
 
 
@@ -58,21 +57,15 @@ def _fold_call(node: Call) -> Expr:
 
 
 def _fold_connective(node: And | Or, *, absorbing: bool) -> Expr:
-    kept: list[Expr] = []
-    for arg in node.args:
-        if isinstance(arg, Literal) and arg.value is absorbing:
-            kept.append(arg)
-            break
-        if not (isinstance(arg, Literal) and arg.value is (not absorbing)):
-            kept.append(arg)
+    """A constant that absorbs does so from any place, past failing arguments before it, as in PostgreSQL's planner."""
+    if any(isinstance(a, Literal) and a.value is absorbing for a in node.args):
+        return Literal(absorbing, BOOLEAN)
+    kept = tuple(a for a in node.args if not (isinstance(a, Literal) and a.value is (not absorbing)))
     if not kept:
         return Literal(not absorbing, BOOLEAN)
-    last = kept[-1]
-    if isinstance(last, Literal) and last.value is absorbing and not any(can_fail(a) for a in kept[:-1]):
-        return last
     if len(kept) == 1:
         return kept[0]
-    rebuilt = And(tuple(kept)) if isinstance(node, And) else Or(tuple(kept))
+    rebuilt = And(kept) if isinstance(node, And) else Or(kept)
     return _compute(rebuilt) if all(isinstance(a, Literal) for a in kept) else rebuilt
 
 
