@@ -23,6 +23,8 @@ CASES: list[tuple[Expr, Expr]] = [
     (Cast(Literal("x", TEXT), INTEGER), Cast(Literal("x", TEXT), INTEGER)),
     (Call("int_add", (X, Literal(None, INTEGER)), INTEGER), Literal(None, INTEGER)),
     (Call("is_null", (Literal(None, INTEGER),), BOOLEAN), TRUE),
+    (Call("nullif", (X, Literal(None, INTEGER)), INTEGER), X),
+    (Call("nullif", (Literal(None, INTEGER), FAILS), INTEGER), Literal(None, INTEGER)),
     (And((TRUE, P, TRUE)), P),
     (And((P, FALSE, MAY_FAIL)), FALSE),
     (And((MAY_FAIL, FALSE)), FALSE),

@@ -51,8 +51,11 @@ def _compute(node: Expr) -> Expr:
 def _fold_call(node: Call) -> Expr:
     if node.func == CLOCK:
         return node  # its value is the statement's, not the plan's
-    if any(isinstance(a, Literal) and a.value is None for a in node.args) and implementation(node.func).strict:
-        return Literal(None, node.type)
+    if any(isinstance(a, Literal) and a.value is None for a in node.args):
+        if implementation(node.func).strict:
+            return Literal(None, node.type)
+        if node.func == "nullif" and node.type == node.args[0].type:
+            return node.args[0]
     return _compute(node) if all(isinstance(a, Literal) for a in node.args) else node
 
 

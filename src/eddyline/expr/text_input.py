@@ -22,7 +22,7 @@ from eddyline.expr.datetime_text import (
     timestamps_from_text,
     timestamptzs_from_text,
 )
-from eddyline.expr.layout import Words, validity
+from eddyline.expr.layout import Words, fixed_array, validity, values_of
 from eddyline.expr.registry import Evaluated, RowErrors, failures, merge_errors
 from eddyline.expr.rowwise import map_rows
 from eddyline.expr.timezone import UTC, Zone
@@ -68,6 +68,8 @@ def values_from_text(array: pa.Array, sql_type: SqlType, zone: Zone = UTC) -> Ev
         return timestamptzs_from_text(array, zone)
     if kind in _COLUMNS:
         return _COLUMNS[kind](array)
+    if kind is Kind.DOUBLE:
+        return _doubles(array)
     return map_rows([array], _VALUES[kind], arrow_type(sql_type))
 
 
@@ -112,6 +114,25 @@ def _float(text: str, type_name: str) -> float:
     if value in (float("inf"), float("-inf")) or (value == 0 and nonzero):
         raise make_error("22003", f'"{trimmed}" is out of range for type {type_name}')
     return value
+
+
+def _doubles(array: pa.Array) -> Evaluated:
+    """Through Arrow, which reads a part of what PostgreSQL reads; zeros and what is not finite are looked at again."""
+    try:
+        parsed = array.cast(pa.float64())
+    except pa.ArrowInvalid:
+        return map_rows([array], lambda text: _float(text, "double precision"), pa.float64())
+    values = values_of(parsed, np.float64)
+    valid = validity(array)
+    doubtful = (values == 0) | ~np.isfinite(values)
+    rows = np.flatnonzero(doubtful if valid is None else doubtful & valid)
+    if not len(rows):
+        return Evaluated(parsed)
+    again = map_rows([array.take(pa.array(rows))], lambda text: _float(text, "double precision"), pa.float64())
+    made = values.astype(np.float64)
+    made[rows] = values_of(again.array, np.float64)
+    errors = None if again.errors is None else again.errors._replace(rows=rows[again.errors.rows])
+    return Evaluated(fixed_array(made, SqlType(Kind.DOUBLE), valid), errors)
 
 
 def _boolean(text: str) -> bool:
@@ -162,7 +183,6 @@ _COLUMNS: Final[dict[Kind, Callable[[pa.Array], Evaluated]]] = {
 _VALUES: Final[dict[Kind, Callable[[str], Any]]] = {
     Kind.BOOLEAN: _boolean,
     Kind.REAL: lambda text: _float(text, "real"),
-    Kind.DOUBLE: lambda text: _float(text, "double precision"),
     Kind.UUID: _uuid,
     Kind.BYTEA: _bytea,
 }
