@@ -49,7 +49,7 @@ class GroupOutput(NamedTuple):
 
 
 class RecomputeOperator(SealedOperator):
-    """``key``: the group's columns among the input row's; ``output_key``: the same among the output row's."""
+    """``output_key``: where the columns of ``layout.key`` stand in the output row."""
 
     PIECE_ROWS = 16_384  # sorting and merging them costs several times as much as adding them up
 
