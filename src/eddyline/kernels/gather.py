@@ -42,7 +42,7 @@ def _gather_validity(descs: Any, item: Any, runs: Any, rows: Any, first: Any, st
             _set_bit(out, first + k - start)
 
 
-@kernel(VOID(RUNS, I64, read(I64), read(I64), I64, I64, I64, write(I64, 2)))
+@kernel(VOID(RUNS, I64, read(I64), read(I64), I64, I64, I64, write(I64, 2)), short=True)
 def gather(
     descs: npt.NDArray[np.int64],
     skip: int,
@@ -98,7 +98,7 @@ def gather(
                 copy_bytes(values + 8 * (first + k - start), descs[runs[k], item, 1] + 8 * rows[k], 8)
 
 
-@kernel(VOID(RUNS, I64, read(I64), read(I64), write(I64, 2)))
+@kernel(VOID(RUNS, I64, read(I64), read(I64), write(I64, 2)), short=True)
 def sizes(
     descs: npt.NDArray[np.int64],
     skip: int,

@@ -167,7 +167,7 @@ def _absorb_column(descriptor: Any, start: Any, out: Any) -> None:
             out[i] = _absorb(_absorb(state, load_u64(values + 16 * row)), load_u64(values + 16 * row + 8))
 
 
-@kernel(VOID(DESCS, I64, U64, U64, write(U64)))
+@kernel(VOID(DESCS, I64, U64, U64, write(U64)), short=True)
 def hash_rows(descriptors: Descriptors, start: int, seed: int, mask: int, out: npt.NDArray[np.uint64]) -> None:
     """Fills ``out`` with the hashes of rows ``start .. start + len(out)``, and-ed with ``mask``.  O(cells)."""
     for i in range(out.shape[0]):

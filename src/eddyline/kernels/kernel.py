@@ -7,6 +7,7 @@ Input arrays are declared read-only and C-contiguous (``READ``), which also admi
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import FunctionType
 from typing import Any, Final, TypeVar
 
 from numba import njit, types
@@ -45,16 +46,23 @@ def subroutine(function: Function) -> Function:
 
 
 class Kernel:
-    """A compiled function; calling it before ``load`` loads it."""
+    """A compiled function; calling it before ``load`` loads it.
 
-    __slots__ = ("_call", "dispatcher", "name", "signatures")
+    ``short``: the same function for small inputs.  It keeps the GIL, because giving it up and waiting for it again
+    costs a lookup more than the work; itself if there is no such variant.
+    """
 
-    def __init__(self, function: Callable[..., Any], signatures: tuple[Any, ...], *, nogil: bool) -> None:
+    __slots__ = ("_call", "dispatcher", "name", "short", "signatures")
+
+    def __init__(
+        self, function: Callable[..., Any], signatures: tuple[Any, ...], *, nogil: bool, short: bool = False
+    ) -> None:
         self.name = f"{function.__module__.rpartition('.')[2]}.{function.__name__}"
         self.signatures = signatures
         self.dispatcher = njit(cache=True, nogil=nogil, no_cfunc_wrapper=True)(function)
         # either the loading call or the dispatcher itself; replaced once, by any thread, with an equal value
         self._call: Callable[..., Any] = self._first_call
+        self.short = Kernel(_renamed(function, "_short"), signatures, nogil=False) if short else self
 
     def __call__(self, *args: Any) -> Any:
         return self._call(*args)
@@ -73,10 +81,20 @@ class Kernel:
         self._call = self.dispatcher
 
 
-def kernel(*signatures: Any, nogil: bool = True) -> Callable[[Callable[..., Any]], Kernel]:
-    """Decorator.  ``nogil=False`` for kernels that take less than about 50 µs."""
+def _renamed(function: Callable[..., Any], suffix: str) -> Callable[..., Any]:
+    """The same code under another name: numba's cache tells variants of a function apart by nothing else."""
+    assert isinstance(function, FunctionType)
+    copy = FunctionType(function.__code__, function.__globals__, function.__name__ + suffix, function.__defaults__)
+    copy.__module__ = function.__module__
+    copy.__qualname__ = function.__qualname__ + suffix
+    return copy
+
+
+def kernel(*signatures: Any, nogil: bool = True, short: bool = False) -> Callable[[Callable[..., Any]], Kernel]:
+    """Decorator.  ``nogil=False`` for kernels that take less than about 50 µs; ``short=True`` for a second variant that
+    keeps the GIL, for those that also serve lookups."""
 
     def wrap(function: Callable[..., Any]) -> Kernel:
-        return Kernel(function, signatures, nogil=nogil)
+        return Kernel(function, signatures, nogil=nogil, short=short)
 
     return wrap

@@ -25,9 +25,10 @@ __all__ = ["KERNELS", "MODULES", "warm"]
 #: the files that hold kernels
 MODULES: Final = (encode, floatmath, floatsum, gather, groups, hashing, numeric, prefix, reduce, rows, search)
 
-KERNELS: Final[tuple[Kernel, ...]] = tuple(
-    value for module in MODULES for value in vars(module).values() if isinstance(value, Kernel)
-)
+_NAMED: Final = [value for module in MODULES for value in vars(module).values() if isinstance(value, Kernel)]
+
+#: all of them, once each, variants that keep the GIL included
+KERNELS: Final[tuple[Kernel, ...]] = tuple(dict.fromkeys(k for named in _NAMED for k in (named, named.short)))
 
 
 def warm(progress: Callable[[int, int], None] | None = None) -> None:

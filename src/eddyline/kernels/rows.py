@@ -565,7 +565,7 @@ def merge_rows(
     return 1 if active == 0 else 0
 
 
-@kernel(VOID(RUNS, read(I64), RUNS, read(I64), read(I64), read(U8), I64, write(U8)))
+@kernel(VOID(RUNS, read(I64), RUNS, read(I64), read(I64), read(U8), I64, write(U8)), short=True)
 def pairs_equal(
     left: npt.NDArray[np.int64],
     left_rows: npt.NDArray[np.int64],

@@ -82,7 +82,7 @@ def _lower_bound(hashes: Any, rows: Any, target: Any, start: Any) -> Any:
     return high
 
 
-@kernel(VOID(read(I64, 2), read(U64), write(I64, 2)), nogil=True)
+@kernel(VOID(read(I64, 2), read(U64), write(I64, 2)))
 def locate(heads: npt.NDArray[np.int64], hashes: npt.NDArray[np.uint64], out: npt.NDArray[np.int64]) -> None:
     """out[k, run] = the first position in the run whose hash is >= hashes[k] (any order of hashes)."""
     for run in range(heads.shape[0]):
@@ -144,7 +144,8 @@ def _null_key(keys: Any, row: Any, null_safe: Any) -> Any:
     I64(
         read(I64, 2), RUNS, read(U64), read(U8), I64, write(I64), write(I64),
         write(I64), write(I64), write(I64), write(I64), write(I64),
-    )
+    ),
+    short=True,
 )  # fmt: skip
 def probe(
     heads: npt.NDArray[np.int64],

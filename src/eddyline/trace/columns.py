@@ -18,6 +18,8 @@ from eddyline.kernels.gather import OUT, gather, sizes
 from eddyline.repr.types import Kind, SqlType, arrow_type
 
 __all__ = [
+    "SHORT_BYTES",
+    "SHORT_ROWS",
     "ColumnBuffers",
     "SortItem",
     "address_of",
@@ -52,6 +54,11 @@ _KIND_OF_NAME: Final = {kind._value_: code for kind, code in _KINDS.items()}
 
 #: below this many bytes Arrow's pool is quicker; above it fresh pages cost nothing until they are touched
 _POOL_BYTES: Final = 1 << 20
+
+#: up to this many rows a kernel over a few columns takes less than about 50 µs and keeps the GIL
+SHORT_ROWS: Final = 256
+#: … if their varlen values are no longer than this together
+SHORT_BYTES: Final = 1 << 16
 
 Int64s = npt.NDArray[np.int64]
 
@@ -183,12 +190,14 @@ def gather_columns(  # noqa: PLR0917
     columns = len(kinds)
     if columns == 0:
         return ()
+    short = len(rows) <= SHORT_ROWS
     sized = np.zeros((columns, OUT), np.int64)
     varlen = [0] * columns
     if cells.BYTES in kinds:
-        sizes(descs, skip, runs, rows, sized)
+        (sizes.short if short else sizes)(descs, skip, runs, rows, sized)
         varlen = sized[:, 3].tolist()
+        short = short and sum(varlen) <= SHORT_BYTES
     nullable = (descs[:, skip:, 3] != 0).any(axis=0).tolist()
     buffers = ColumnBuffers(types, kinds, len(rows), varlen, nullable)
-    gather(descs, skip, runs, rows, 0, len(rows), 0, buffers.outs)
+    (gather.short if short else gather)(descs, skip, runs, rows, 0, len(rows), 0, buffers.outs)
     return buffers.finish(len(rows))

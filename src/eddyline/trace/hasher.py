@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from eddyline.kernels.hashing import hash_rows
 from eddyline.repr.types import SqlType
-from eddyline.trace.columns import cell_kinds, describe
+from eddyline.trace.columns import SHORT_BYTES, SHORT_ROWS, cell_kinds, describe, varlen_bytes
 
 __all__ = ["HASH_BITS_VARIABLE", "Hasher"]
 
@@ -50,5 +50,7 @@ class Hasher:
     def hash_described(self, descriptors: npt.NDArray[np.int64], rows: int) -> npt.NDArray[np.uint64]:
         """The same over descriptors, whose buffers the caller keeps alive."""
         out = np.empty(rows, np.uint64)
-        hash_rows(descriptors, 0, self.seed, self.mask, out)
+        short = rows <= SHORT_ROWS and sum(varlen_bytes(descriptors, rows)) <= SHORT_BYTES
+        run = hash_rows.short if short else hash_rows
+        run(descriptors, 0, self.seed, self.mask, out)
         return out

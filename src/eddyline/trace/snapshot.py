@@ -18,7 +18,7 @@ from eddyline.kernels.search import locate, probe, seek
 from eddyline.repr.batch import Batch, Int64s
 from eddyline.repr.time import Frontier, Time
 from eddyline.repr.types import SqlType
-from eddyline.trace.columns import cell_kinds, describe, gather_columns
+from eddyline.trace.columns import SHORT_ROWS, cell_kinds, describe, gather_columns
 from eddyline.trace.merge import Merge, RunSet
 from eddyline.trace.run import Layout, Run, Uint64s
 
@@ -26,6 +26,8 @@ __all__ = ["Matches", "OrderedRows", "Snapshot"]
 
 _SLICE_ROWS: Final = 1 << 16
 _FIRST_PIECE_ROWS: Final = 256
+#: so many keys in all runs are a lookup, not a batch
+_LOOKUP_ROWS: Final = 16
 _LARGEST_PIECE_ROWS: Final = 1 << 20
 
 
@@ -87,7 +89,10 @@ class _Probe:
         """int64[5, m], m <= capacity: probe row, run, row, time, diff of the next candidates."""
         out = np.empty((5, capacity), np.int64)
         runs = self.runs
-        count = probe(runs.heads, self.keys, self.hashes, self.null_safe, self.below, self.cursors, self.state, *out)
+        short = capacity <= _FIRST_PIECE_ROWS and len(self.hashes) <= _LOOKUP_ROWS
+        count = (probe.short if short else probe)(
+            runs.heads, self.keys, self.hashes, self.null_safe, self.below, self.cursors, self.state, *out
+        )
         self.done = int(self.state[0]) == len(self.hashes)
         return out[:, :count]
 
@@ -96,7 +101,8 @@ class _Probe:
         if not self.runs.layout.key or found.shape[1] == 0:
             return found
         equal = np.empty(found.shape[1], np.uint8)
-        pairs_equal(self.keys, found[0], self.runs.key_descs, found[1], found[2], self.null_safe, 0, equal)
+        equals = pairs_equal.short if found.shape[1] <= SHORT_ROWS else pairs_equal
+        equals(self.keys, found[0], self.runs.key_descs, found[1], found[2], self.null_safe, 0, equal)
         matching = equal.view(np.bool_)
         return found if matching.all() else found[:, matching]
 
