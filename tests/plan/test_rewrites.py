@@ -27,6 +27,7 @@ from eddyline.plan.rewrites.order_joins import order_joins
 from eddyline.plan.rewrites.push_filters import push_filters
 from eddyline.plan.rewrites.simplify_distinct import simplify_distinct
 from eddyline.plan.rewrites.simplify_outer_joins import simplify_outer_joins
+from eddyline.plan.rewrites.spread_constants import spread_constants
 from eddyline.repr.types import BIGINT, BOOLEAN, DOUBLE, INTEGER, TEXT
 
 from .build import R, S, T, col, count, div, eq, gt, lit
@@ -207,3 +208,29 @@ def test_aggregates_that_nobody_reads_are_not_computed() -> None:
     summed = AggregateCall("sum", (col(1),), BIGINT)
     before = Project(Reduce(S, (col(0),), (summed, counted)), (2,))
     assert fused(narrow_block(Block((), before)).body) == Project(Reduce(Project(S, (0,)), (col(0),), (counted,)), (1,))
+
+
+def test_constants_cross_the_equalities_of_a_join() -> None:
+    fixed = Filter(R, (eq(0, lit(5)),))
+    of_s = Filter(S, (eq(0, lit(5)),))
+    for kind in (JoinKind.INNER, JoinKind.LEFT, JoinKind.SEMI, JoinKind.ANTI):
+        assert spread_constants(Join(kind, fixed, S, (eq(0, 2),)), NO_FACTS) == Join(kind, fixed, of_s, (eq(0, 2),))
+        untouched = Join(kind, fixed, of_s, (eq(0, 2),))
+        assert spread_constants(untouched, NO_FACTS) == untouched
+    for kind in (JoinKind.LEFT, JoinKind.ANTI, JoinKind.FULL):
+        kept = Join(kind, R, of_s, (eq(0, 2),))
+        assert spread_constants(kept, NO_FACTS) == kept
+    assert spread_constants(Join(JoinKind.SEMI, R, of_s, (eq(2, 0),)), NO_FACTS) == Join(
+        JoinKind.SEMI, fixed, of_s, (eq(2, 0),)
+    )
+
+
+def test_constants_pass_chains_of_joins_and_groupings() -> None:
+    grouped = Reduce(Filter(R, (eq(1, lit(5)),)), (col(1),), (AggregateCall("count", (), BIGINT),))
+    chain = Join(JoinKind.INNER, Join(JoinKind.INNER, grouped, S, (eq(0, 2),)), T, (eq(2, 5),))
+    assert spread_constants(chain, NO_FACTS) == Join(
+        JoinKind.INNER,
+        Join(JoinKind.INNER, grouped, Filter(S, (eq(0, lit(5)),)), (eq(0, 2),)),
+        Filter(T, (eq(0, lit(5)),)),
+        (eq(2, 5),),
+    )

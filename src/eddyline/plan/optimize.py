@@ -15,6 +15,7 @@ from eddyline.plan.rewrites.order_joins import order_joins
 from eddyline.plan.rewrites.push_filters import push_filters
 from eddyline.plan.rewrites.simplify_distinct import simplify_distinct
 from eddyline.plan.rewrites.simplify_outer_joins import simplify_outer_joins
+from eddyline.plan.rewrites.spread_constants import spread_constants
 
 __all__ = ["REWRITES", "Rewrite", "optimize"]
 
@@ -28,6 +29,7 @@ REWRITES: tuple[Rewrite, ...] = (
     push_filters,
     fuse,
     order_joins,
+    spread_constants,
     push_filters,
     simplify_distinct,
     fuse,
