@@ -23,10 +23,11 @@ from eddyline.plan.dataflow import (
     Negate,
     Union,
 )
+from eddyline.protocol.messages import Peek
 from eddyline.repr.batch import Batch
 from eddyline.repr.time import EMPTY, Time
 from eddyline.repr.types import BIGINT, BOOLEAN
-from tests.compute.runtime_harness import PAIR, Harness, collect, dataflow, indexed, one_shot, pairs, rows_of
+from tests.compute.runtime_harness import PAIR, Harness, collect, dataflow, identity, indexed, one_shot, pairs, rows_of
 
 pytestmark = pytest.mark.parametrize("workers", [1, 3])
 
@@ -504,3 +505,32 @@ def test_a_large_view_is_written_piece_by_piece_and_survives_a_failure_in_betwee
     db.settle()
     expected = {(n, n % 3): 1 for n in range(1, 1000)} | {(5000, 1): 1}
     assert collect(db.store.snapshot("v", Time(db.time))) == expected
+
+
+def test_an_answer_on_the_callers_thread_equals_the_workers_or_is_refused(workers: int) -> None:
+    db = Harness(workers)
+    db.table("t")
+    db.commit({"t": pairs([(n % 9, n) for n in range(100)])})
+    db.controller.create_dataflow(indexed("i", "t"))
+    lookup = Peek("i", "u", db.time, PAIR[:1], ((3,), (4,)), identity(PAIR))
+    walk = Peek("i", "u", db.time, (), None, identity(PAIR))
+    assert db.solo.answer_now(lookup) is None, "the index is not built yet"
+    db.settle()
+    for peek in (lookup, walk):
+        answer = db.solo.answer_now(peek)
+        assert answer is not None
+        assert rows_of(answer) == db.read("i", keys=peek.keys)
+    db.commit({"t": pairs([(3, 3)], [-1])})
+    later = Peek("i", "u", db.time, PAIR[:1], ((3,),), identity(PAIR))
+    assert db.solo.answer_now(later) is None, "its time is not sealed yet"
+    db.settle()
+    answer = db.solo.answer_now(later)
+    assert answer is not None
+    assert (3, 3) not in rows_of(answer)
+    assert db.solo.answer_now(lookup) is None, "its time is compacted away"
+    canceled = db.solo.answer_now(Peek("i", "u", db.time, (), None, identity(PAIR)), lambda: True)
+    assert canceled is not None
+    assert canceled.canceled
+    db.controller.drop("i")
+    db.settle()
+    assert db.solo.answer_now(later) is None

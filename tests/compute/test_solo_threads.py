@@ -14,7 +14,7 @@ import pytest
 from eddyline.compute.solo import Solo
 from eddyline.controller.controller import Controller
 from eddyline.controller.events import PeekAnswered, ReplicaFailed
-from eddyline.protocol.messages import PeekResponse, Response
+from eddyline.protocol.messages import Peek, PeekResponse, Response
 from eddyline.repr.time import Time
 from eddyline.storage.store import TableStore
 from eddyline.trace.hasher import Hasher
@@ -168,3 +168,35 @@ def test_a_failure_on_one_thread_ends_all_and_fails_what_waits(monkeypatch: pyte
 
 def _explode(self: object) -> bool:
     raise RuntimeError("boom")
+
+
+def test_answers_on_many_callers_threads_are_exact_while_the_index_changes() -> None:
+    with database(2) as db:
+        db.table("t")
+        db.commit([(n, 0) for n in range(20)])
+        with db.lock:
+            db.controller.create_dataflow(indexed("i", "t"))
+        db.read("i")
+        stop = threading.Event()
+        answered: Counter[bool] = Counter()
+        wrong: list[object] = []
+
+        def reader() -> None:
+            while not stop.is_set():
+                time = db.time
+                answer = db.solo.answer_now(Peek("i", "u", time, PAIR[:1], ((7,),), identity(PAIR)))
+                answered[answer is not None] += 1
+                # Each commit adds one row with this key.
+                if answer is not None and sum(rows_of(answer).values()) != time:
+                    wrong.append((time, answer))
+
+        threads = [threading.Thread(target=reader) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        for n in range(300):
+            db.commit([(7, n)])
+        stop.set()
+        for thread in threads:
+            thread.join(30)
+        assert not wrong
+        assert sum(rows_of(db.read("i", 7)).values()) == 301

@@ -9,7 +9,7 @@ from eddyline.protocol.messages import Frontiers, PeekResponse, Response, RowBat
 from eddyline.repr.batch import Batch
 from eddyline.repr.time import MIN_TIME, Frontier
 
-__all__ = ["ResponseMerger"]
+__all__ = ["ResponseMerger", "union_of"]
 
 
 class ResponseMerger:
@@ -54,10 +54,13 @@ class ResponseMerger:
         parts.append(response)
         if len(parts) == self._workers:
             del self._peeks[response.uuid]
-            self._emit(_union(parts))
+            self._emit(union_of(parts))
 
 
-def _union(parts: list[PeekResponse]) -> PeekResponse:
+def union_of(parts: list[PeekResponse]) -> PeekResponse:
+    """One answer of the workers' answers: an error before a cancellation before rows."""
+    if len(parts) == 1:
+        return parts[0]
     for part in parts:
         if part.error is not None:
             return part

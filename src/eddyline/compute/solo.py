@@ -16,11 +16,11 @@ import time
 from collections.abc import Callable
 
 from eddyline.compute.exchange import Mailboxes
-from eddyline.compute.merge_responses import ResponseMerger
+from eddyline.compute.merge_responses import ResponseMerger, union_of
 from eddyline.compute.render import SharedSources
 from eddyline.compute.worker import Worker
 from eddyline.protocol.client import ResponseQueue
-from eddyline.protocol.messages import Command, Response, Status
+from eddyline.protocol.messages import Command, Peek, PeekResponse, Response, Status
 from eddyline.protocol.sources import Storage
 from eddyline.trace.hasher import Hasher
 
@@ -93,6 +93,21 @@ class Solo:
 
     def receive(self, timeout: float | None = None) -> Response | None:
         return self._responses.receive(timeout)
+
+    def answer_now(self, peek: Peek, cancelled: Callable[[], bool] = lambda: False) -> PeekResponse | None:
+        """The answer of ``peek`` if it needs no waiting, on the caller's thread; None: send it instead.
+
+        A hop to the worker and back costs more than a lookup, and a walk here delays nobody else's.  The index is read
+        as it is published, so commands still in the queue are not seen: the caller makes sure that the index exists and
+        that the time is the right one.  ``cancelled`` is looked at between slices of a walk.  Any thread.
+        """
+        parts: list[PeekResponse] = []
+        for worker in self._workers:
+            part = None if self._stop.is_set() else worker.answer_now(peek, cancelled)
+            if part is None:
+                return None
+            parts.append(part)
+        return union_of(parts)
 
     def step(self, worker: int | None = None) -> bool:
         """Without threads: one step of ``worker``, or one of each; True if anything was done."""

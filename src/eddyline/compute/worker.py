@@ -10,7 +10,7 @@ I2  steady dataflows are activated before hydrating ones, oldest first; hydratio
 I3  a dataflow that may have something to do is scheduled: by a commit to a source of it or of what it imports, by a
     moved frontier of an import, by a peer's message, or by a peek that waits for it;
 I4  whoever is scheduled has everything upstream scheduled too: quiet inputs then catch up with the newest commit.
-All state belongs to the worker's thread, but for the inbox.
+All state belongs to the worker's thread, but for the inbox; ``answer_now`` reads published snapshots only.
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ from eddyline.protocol.messages import (
     Hello,
     InitializationComplete,
     Peek,
+    PeekResponse,
     Response,
     Schedule,
     UpdateConfiguration,
@@ -331,6 +332,22 @@ class Worker:
         else:
             self._queued[peek.uuid] = peek
             self._schedule(self._exporters[peek.target])
+
+    def answer_now(self, peek: Peek, cancelled: Callable[[], bool]) -> PeekResponse | None:
+        """The answer, found on the caller's thread in immutable snapshots; None if the index is not there or has not
+        sealed the time, or no longer has it.  Any thread.
+        """
+        index = self._indexes.get(peek.target)
+        dataflow = self._exporters.get(peek.target)
+        if index is None or dataflow is None or index.since > peek.time or index.frontier() <= peek.time:
+            return None
+        task = PeekTask(peek, index, self._hasher, dataflow.view_name)
+        while (response := task.step()) is None:
+            if cancelled():
+                return canceled(peek.uuid)
+        # The worker raises the index's since before the trace may compact to it.  If it has not passed the time by
+        # now, the snapshots that were read had not either.
+        return response if index.since <= peek.time else None
 
     def _answer_ready(self, id: str) -> None:
         index = self._indexes.get(id)
