@@ -22,6 +22,7 @@ from eddyline.expr.datetime_text import (
     timestamps_to_text,
 )
 from eddyline.expr.interval import Intervals, compare_spans, intervals_of
+from eddyline.expr.interval_text import format_interval, format_intervals
 from tests.expr.harness import call, cast
 
 
@@ -91,6 +92,18 @@ def test_text_goes_both_ways(seed: int) -> None:
     ]
     intervals = intervals_from_text(pa.array(texts, pa.large_string())).array
     assert intervals_from_text(intervals_to_text(intervals)).array.equals(intervals)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_columns_of_intervals_print_as_single_intervals_do(seed: int) -> None:
+    rng = random.Random(seed)
+    parts = Intervals(
+        np.array([rng.choice([0, 1, -1, 12, rng.randrange(-99, 99)]) for _ in range(200)]),
+        np.array([rng.choice([0, 1, -1, rng.randrange(-99, 99)]) for _ in range(200)]),
+        np.array([rng.choice([0, 1, -(2**63), 10**13, rng.randrange(-(10**12), 10**12)]) for _ in range(200)]),
+    )
+    expected = [format_interval(*(int(p[i]) for p in parts)) for i in range(200)]
+    assert format_intervals(parts).to_pylist() == expected
 
 
 def test_both_ways_of_reading_iso_text_agree() -> None:

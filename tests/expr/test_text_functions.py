@@ -100,3 +100,28 @@ def test_any_value_concatenates_with_text() -> None:
     pairs = {o.args for o in overloads("||")}
     assert {(Kind.TEXT, Kind.INTEGER), (Kind.BOOLEAN, Kind.TEXT), (Kind.BYTEA, Kind.BYTEA)} <= pairs
     assert (Kind.TEXT, Kind.BYTEA) not in pairs
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_constant_and_varying_bounds_cut_alike(seed: int) -> None:
+    rng = random.Random(seed)
+    values = [None, *("".join(rng.choices(ALPHABET, k=rng.randrange(9))) for _ in range(20))]
+    column = text(*values)
+    start, count = rng.randrange(-4, 9), rng.randrange(0, 9)
+    for func, numbers in (
+        ("substring", (start, count)),
+        ("substring", (start,)),
+        ("left", (start,)),
+        ("right", (start,)),
+    ):
+        constants = tuple(Literal(n, INTEGER) for n in numbers)
+        varying = tuple(Column(i + 1, INTEGER) for i in range(len(numbers)))
+        columns = [column, *(pa.array([n] * 21, pa.int32()) for n in numbers)]
+        assert run(func, (Column(0, TEXT), *constants), columns) == run(func, (Column(0, TEXT), *varying), columns)
+
+
+def test_initcap_of_ascii_equals_that_of_mixed_columns() -> None:
+    values = ["hello wORLD", "", "a1b 2c_dE-f", None, "x", "'tis 3RD", "A"]
+    expected = ["Hello World", "", "A1b 2c_De-F", None, "X", "'Tis 3rd", "A"]
+    assert run("initcap", (Column(0, TEXT),), [text("zz", *values).slice(1)]) == expected
+    assert run("initcap", (Column(0, TEXT),), [text(*values, "éCOLE élan")]) == [*expected, "École Élan"]

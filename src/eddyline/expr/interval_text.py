@@ -11,9 +11,11 @@ from typing import Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from eddyline.errors import make_error
-from eddyline.expr.calendar import DAY_US, HOUR_US, MINUTE_US, SECOND_US, Int64s
+from eddyline.expr.calendar import DAY_US, HOUR_US, MINUTE_US, SECOND_US, Bools, Int64s
+from eddyline.expr.datetime_columns import truncated_divmod
 from eddyline.expr.datetime_fields import (
     FieldError,
     FieldKind,
@@ -34,6 +36,8 @@ class Span(NamedTuple):
     micros: int
 
 
+_TEXT: Final = pa.large_string()
+_EMPTY: Final = pa.scalar("", _TEXT)
 _INT32: Final = 2**31
 _INT64: Final = 2**63
 _ISO_CHARS: Final = 250
@@ -309,19 +313,39 @@ def format_interval(months: int, days: int, micros: int) -> str:
 
 
 def format_intervals(value: Intervals) -> pa.Array:
-    """large_string[n]; each distinct interval is printed once."""
-    rows = len(value.months)
-    raw = np.column_stack(value) if rows else np.empty((0, 3), np.int64)
-    encoded = pa.Array.from_buffers(pa.binary(24), rows, [None, pa.py_buffer(np.ascontiguousarray(raw))])
-    encoded = encoded.dictionary_encode()
-    distinct = _integers(encoded.dictionary)
-    texts = [format_interval(months, days, micros) for months, days, micros in distinct]
-    return pa.array(texts, pa.large_string()).take(encoded.indices)
+    """large_string[n]: what ``format_interval`` prints, column by column."""
+    years, months = truncated_divmod(value.months, 12)
+    negative = np.zeros(len(years), np.bool_)
+    pieces: list[pa.Array] = []
+    for count, unit in ((years, "year"), (months, "mon"), (value.days, "day")):
+        given = count != 0
+        plus = _where(negative & (count > 0), "+", "")
+        ending = _where(count == 1, f" {unit}", f" {unit}s")
+        text = pc.binary_join_element_wise(plus, pc.cast(pa.array(count), _TEXT), ending, _EMPTY)
+        pieces.append(pc.if_else(pa.array(given), text, pa.scalar(None, _TEXT)))
+        negative = np.where(given, count < 0, negative)
+    silent = (value.micros == 0) & ((value.months != 0) | (value.days != 0))
+    sign = pc.if_else(pa.array(value.micros < 0), pa.scalar("-", _TEXT), _where(negative, "+", ""))
+    clock = pc.binary_join_element_wise(sign, _clock_texts(value.micros), _EMPTY)
+    pieces.append(pc.if_else(pa.array(silent), pa.scalar(None, _TEXT), clock))
+    return pc.binary_join_element_wise(*pieces, pa.scalar(" ", _TEXT), null_handling="skip")
 
 
-def _integers(keys: pa.Array) -> list[list[int]]:
-    if len(keys) == 0:
-        return []
-    flat: Int64s = np.frombuffer(keys.buffers()[1], np.int64, len(keys) * 3, keys.offset * 24)
-    result: list[list[int]] = flat.reshape(-1, 3).tolist()
-    return result
+def _where(condition: Bools, true: str, false: str) -> pa.Array:
+    return pc.if_else(pa.array(condition), pa.scalar(true, _TEXT), pa.scalar(false, _TEXT))
+
+
+def _clock_texts(micros: Int64s) -> pa.Array:
+    """ "hh:mm:ss[.f]" of the absolute time; hours have two digits or more."""
+    size = np.abs(micros).view(np.uint64)  # the least int64 has no positive twin there
+    seconds, fraction = size // SECOND_US, size % SECOND_US
+    fields = [
+        pc.utf8_lpad(pc.cast(pa.array(part), _TEXT), 2, "0")
+        for part in (seconds // 3600, seconds // 60 % 60, seconds % 60)
+    ]
+    text = pc.binary_join_element_wise(*fields, pa.scalar(":", _TEXT))
+    if not fraction.any():
+        return text
+    decimals = pc.utf8_rtrim(pc.utf8_lpad(pc.cast(pa.array(fraction), _TEXT), 6, "0"), "0")
+    point = _where(fraction != 0, ".", "")
+    return pc.binary_join_element_wise(text, point, decimals, _EMPTY)

@@ -31,7 +31,15 @@ from eddyline.expr.regex_syntax import (
     Sequence,
 )
 
-__all__ = ["captures_settled", "contains", "is_deterministic", "looks_right", "prefers_longest", "quantifier_moods"]
+__all__ = [
+    "captures_settled",
+    "contains",
+    "is_deterministic",
+    "least_length",
+    "looks_right",
+    "prefers_longest",
+    "quantifier_moods",
+]
 
 
 def prefers_longest(node: Node) -> bool:
@@ -193,6 +201,11 @@ def _lengths(node: Node) -> tuple[int, int | None]:
             return 0, None
         case _:
             return 0, 0
+
+
+def least_length(node: Node) -> int:
+    """The least number of characters that a match has."""
+    return _lengths(node)[0]
 
 
 def _fixed(node: Node) -> bool:

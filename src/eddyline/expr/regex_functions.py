@@ -160,6 +160,10 @@ def _regexp_replace(args: Arguments, types: Sequence[SqlType], result: SqlType, 
     return per_constant(operands, 3, _TEXT, rows, with_letters)
 
 
+def _replaced_rows(column: pa.Array, matcher: Matcher, template: list[str | int], *, everywhere: bool) -> Evaluated:
+    return map_rows([column], lambda text: _replaced(text, matcher, template, everywhere=everywhere), _TEXT)
+
+
 def _constant_replace(args: Arguments, letters: str, pattern: pa.Scalar, rows: int) -> Evaluated:
     """The common case: pattern and options are constants, so that nothing is grouped by their values."""
 
@@ -167,7 +171,16 @@ def _constant_replace(args: Arguments, letters: str, pattern: pa.Scalar, rows: i
         flags, everywhere = _replace_options(letters)
         matcher = compile_regex(pattern.as_py(), flags)
         template = _template(replacement)
-        return map_rows([others[0]], lambda text: _replaced(text, matcher, template, everywhere=everywhere), _TEXT)
+        if matcher.replacing is not None and all(p == 0 or isinstance(p, str) for p in template):
+            rewritten = "".join(p.replace("\\", "\\\\") if isinstance(p, str) else "\\0" for p in template)
+            try:
+                limit = None if everywhere else 1
+                return Evaluated(
+                    pc.replace_substring_regex(others[0], matcher.replacing, rewritten, max_replacements=limit)
+                )
+            except pa.ArrowInvalid:  # larger than Arrow's engine allows
+                return _replaced_rows(others[0], matcher, template, everywhere=everywhere)
+        return _replaced_rows(others[0], matcher, template, everywhere=everywhere)
 
     if not pattern.is_valid:
         return Evaluated(pa.nulls(rows, _TEXT))

@@ -20,6 +20,7 @@ from eddyline.expr.regex_analysis import (
     captures_settled,
     contains,
     is_deterministic,
+    least_length,
     looks_right,
     prefers_longest,
     quantifier_moods,
@@ -122,6 +123,7 @@ class Matcher:
 
     regex: Regex
     linear: str | None  # for Arrow's engine, if it can
+    replacing: str | None  # the same, finding the matches that PostgreSQL takes, none of them empty
     first: re.Pattern[str]  # finds where the leftmost match starts, and its end if ``direct``
     direct: bool  # ``first`` finds the match that PostgreSQL takes
     longest: bool
@@ -170,7 +172,10 @@ def compile_regex(pattern: str, flags: Flags) -> Matcher:
     linear = None
     if not contains(root, Look, Backreference) and not _has_word_boundary(root):
         linear = "(?s)" + _translated(root, linear=True, greedy=None)
-    return Matcher(regex, linear, _python(source), direct, longest)
+    replacing = None
+    if linear is not None and direct and least_length(root) > 0:
+        replacing = "(?s)" + _translated(root, linear=True, greedy=longest)
+    return Matcher(regex, linear, replacing, _python(source), direct, longest)
 
 
 def _has_word_boundary(node: Node) -> bool:

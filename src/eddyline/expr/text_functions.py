@@ -21,7 +21,7 @@ from eddyline.expr.datetime_columns import integers
 from eddyline.expr.registry import Arguments, Evaluated, Overload, declare, failures, implements
 from eddyline.expr.rowwise import map_rows
 from eddyline.expr.text_output import text_of
-from eddyline.expr.text_slices import Characters
+from eddyline.expr.text_slices import Characters, bytes_of, offsets_of
 from eddyline.repr.types import INTEGER, TEXT, Kind, SqlType
 
 __all__ = ["MAX_BYTES", "TOO_LONG", "lowered", "padded", "raised"]
@@ -66,9 +66,33 @@ def _initcap(text: str) -> str:
     return _WORD.sub(lambda m: _upper(m[0][0]) + m[0][1:], lower)
 
 
+def _initcap_ascii(array: pa.Array) -> pa.Array:
+    """The same for ASCII, byte by byte over the whole column."""
+    offsets = offsets_of(array)
+    first, last = int(offsets[0]), int(offsets[-1])
+    data = np.array(bytes_of(array)[first:last])
+    upper = (data >= 65) & (data <= 90)
+    lower = (data >= 97) & (data <= 122)
+    word = upper | lower | ((data >= 48) & (data <= 57))
+    begins = word.copy()
+    begins[1:] &= ~word[:-1]
+    starts = offsets[:-1][np.diff(offsets) > 0] - first
+    begins[starts] = word[starts]
+    data[upper & ~begins] += 32
+    data[lower & begins] -= 32
+    bitmap = None if array.null_count == 0 else pc.is_valid(array).buffers()[1]
+    buffers = [bitmap, pa.py_buffer(offsets - first), pa.py_buffer(data)]
+    return pa.Array.from_buffers(array.type, len(array), buffers)
+
+
 @implements("initcap")
 def _initcap_function(args: Arguments, types: Sequence[SqlType], result: SqlType, rows: int) -> pa.Array:
-    return map_rows([args[0]], _initcap, _TEXT).array
+    text = args[0]
+    ascii_only = pc.string_is_ascii(text)
+    if pc.all(ascii_only, min_count=0).as_py():
+        return _initcap_ascii(text)
+    rest = map_rows([pc.if_else(ascii_only, _EMPTY, text)], _initcap, _TEXT).array
+    return pc.if_else(ascii_only, _initcap_ascii(pc.if_else(ascii_only, text, _EMPTY)), rest)
 
 
 @implements("char_length")
@@ -163,8 +187,21 @@ def _substring_bounds(start: Int64s, count: Int64s | None) -> tuple[Int64s, Int6
     return begin, np.full_like(begin, np.iinfo(np.int32).max) if count is None else begin + count
 
 
+def _small_constant(args: Arguments, index: int) -> int | None:
+    """A constant, not NULL number; None otherwise."""
+    scalar = args.constant(index)
+    value: int | None = None if scalar is None else scalar.as_py()
+    return value
+
+
 @implements("substring", fallible=True)
 def _substring(args: Arguments, types: Sequence[SqlType], result: SqlType, rows: int) -> Evaluated:
+    fixed = [_small_constant(args, i) for i in range(1, len(args))]
+    if all(n is not None for n in fixed):
+        first = (fixed[0] or 0) - 1
+        stop = None if len(fixed) == 1 else first + (fixed[1] or 0)
+        if stop is None or stop >= first:
+            return Evaluated(pc.utf8_slice_codeunits(args[0], max(first, 0), stop if stop is None else max(stop, 0)))
     start = integers(args[1])
     count = integers(args[2]) if len(args) > 2 else None
     begin, end = _substring_bounds(start, count)
@@ -174,6 +211,9 @@ def _substring(args: Arguments, types: Sequence[SqlType], result: SqlType, rows:
 
 @implements("left")
 def _left(args: Arguments, types: Sequence[SqlType], result: SqlType, rows: int) -> pa.Array:
+    fixed = _small_constant(args, 1)
+    if fixed is not None:
+        return pc.utf8_slice_codeunits(args[0], 0, fixed)
     count = integers(args[1])
     characters = Characters(args[0])
     return characters.slices(np.zeros(rows, np.int64), np.where(count < 0, characters.counts + count, count))
@@ -181,6 +221,9 @@ def _left(args: Arguments, types: Sequence[SqlType], result: SqlType, rows: int)
 
 @implements("right")
 def _right(args: Arguments, types: Sequence[SqlType], result: SqlType, rows: int) -> pa.Array:
+    fixed = _small_constant(args, 1)
+    if fixed:
+        return pc.utf8_slice_codeunits(args[0], -fixed)
     count = integers(args[1])
     characters = Characters(args[0])
     start = np.where(count < 0, -count, characters.counts - count)
