@@ -87,6 +87,13 @@ def test_long_samples_are_cut() -> None:
     assert len(sample) == 200 and sample.endswith("…")
 
 
+def test_a_row_without_columns_can_fail() -> None:
+    quotient = Call("int_div", (Literal(1, INTEGER), Literal(0, INTEGER)), INTEGER)
+    out, errs = apply_mfp(Mfp((MapStep(quotient),), (0,), (INTEGER,)), Batch.at((), (), 2, 5))
+    assert len(out) == 0 and errs is not None
+    assert updates(errs) == [("22012", "division by zero", "(1 / 0)", "()", 5, 1)] * 2
+
+
 def test_an_empty_batch_stays_empty() -> None:
     out, errs = apply_mfp(Mfp((MapStep(TENTH), positive(2)), (2, 0), (INTEGER, INTEGER)), Batch.empty(TYPES))
     assert len(out) == 0 and errs is None and out.columns[0].type == pa.int32()

@@ -48,6 +48,6 @@ def error_batch(batch: Batch, errors: RowErrors, origin: npt.NDArray[np.int64] |
     """Errs updates for failed rows of ``batch``; ``origin`` maps the errors' row numbers to rows of the batch."""
     rows = errors.rows if origin is None else origin[errors.rows]
     failed = batch.take(rows)
-    texts = (errors.sqlstates, errors.messages, errors.expressions, sample_rows(failed.columns, batch.types))
+    texts = (errors.sqlstates, errors.messages, errors.expressions, sample_rows(failed.columns, batch.types, len(rows)))
     columns = tuple(pa.array(column, type=pa.large_string()) for column in texts)
     return Batch(ERR_TYPES, columns, failed.times, failed.diffs)

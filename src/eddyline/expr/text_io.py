@@ -128,9 +128,14 @@ def from_python(values: Sequence[PythonValue], sql_type: SqlType) -> pa.Array:
     return pa.array([literal_scalar(v, kind_only) for v in literals], arrow_type(sql_type))
 
 
-def sample_rows(columns: Sequence[pa.Array], types: Sequence[SqlType]) -> list[str]:
-    """Each row as ``(1, NULL, 'x')``, cut to 200 characters: what error details show."""
-    rows = len(columns[0]) if columns else 0
+def sample_rows(columns: Sequence[pa.Array], types: Sequence[SqlType], rows: int | None = None) -> list[str]:
+    """Each row as ``(1, NULL, 'x')``, cut to 200 characters: what error details show.
+
+    ``rows``: how many there are; must be given where there may be no columns.
+    """
+    if not columns:
+        return ["()"] * (rows or 0)
+    rows = len(columns[0])
     shown: list[str] = []
     for start in range(0, rows, SLICE_ROWS):
         texts: list[list[Any]] = [
