@@ -131,7 +131,7 @@ def _apply(chosen: Overload, args: Sequence[Expr], parameters: Parameters, posit
     kinds = chosen.evaluated or _kinds_of(chosen, len(args)) or ()
     where = _pad(positions, len(args))
     cast = [
-        coerce(a, target_type(k, a), parameters, position=p) if k is not Kind.UNKNOWN else a
+        coerce(a, target_type(k, a), parameters, position=p) if k is not Kind.UNKNOWN else _known(a, parameters)
         for a, k, p in zip(args, kinds, where, strict=True)
     ]
     if chosen.impl in COMPARISONS:
