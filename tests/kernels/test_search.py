@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from random import Random
 
 import numpy as np
@@ -12,7 +13,7 @@ from eddyline.repr.types import INTEGER
 from eddyline.testing.columns import random_column
 from eddyline.trace.columns import address_of, cell_kinds, describe
 
-SHAPES = {
+SHAPES: dict[str, Callable[[Random], int]] = {
     "uniform": lambda rng: rng.getrandbits(64),
     "four bits": lambda rng: rng.getrandbits(4),
     "skewed": lambda rng: 2**64 - 1 if rng.random() < 0.2 else rng.getrandbits(rng.choice([8, 16, 63])),

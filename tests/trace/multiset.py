@@ -12,12 +12,14 @@ import pyarrow as pa
 
 from eddyline.kernels.cells import compare_rows_twin
 from eddyline.repr.batch import Batch
+from eddyline.repr.time import Frontier
 from eddyline.repr.types import SqlType
 from eddyline.testing.columns import random_column
 from eddyline.trace.columns import cell_kinds, describe, order_descriptors
 from eddyline.trace.compare import rows_equal
+from eddyline.trace.hasher import Hasher
 from eddyline.trace.order import row_keys
-from eddyline.trace.run import Layout
+from eddyline.trace.run import Layout, Run, build_run
 
 
 class Item(NamedTuple):
@@ -34,6 +36,10 @@ def random_batch(types: tuple[SqlType, ...], rows: int, times: range, rng: Rando
         np.array([rng.choice(times) for _ in range(rows)], np.int64),
         np.array([rng.choice([-1, 1, 1, 2]) for _ in range(rows)], np.int64),
     )
+
+
+def build(batch: Batch, layout: Layout, hasher: Hasher, *, lower: int, upper: int, since: int) -> Run:
+    return build_run(batch, layout, hasher, lower=Frontier(lower), upper=Frontier(upper), since=Frontier(since))
 
 
 def multiset(batch: Batch) -> dict[tuple[bytes, int], int]:
@@ -86,10 +92,14 @@ class Oracle:
         encoded = row_keys(self.all.columns, layout.types, len(self.all)).to_pylist()
         first = {key: row for row, key in reversed(list(enumerate(encoded)))}
         members = self.matches(keys, time, True)
+
+        def compare(i: int, j: int) -> int:
+            return compare_rows_twin(items, 0, i, items, 0, j)
+
         out = []
         for group in range(len(keys[0]) if keys else 1):
             rows = [first[key] for g, key in members if g == group and members[g, key] > 0]
-            rows.sort(key=cmp_to_key(lambda i, j: compare_rows_twin(items, 0, i, items, 0, j)))
+            rows.sort(key=cmp_to_key(compare))
             live = 0
             for row in rows:
                 if live >= limit:

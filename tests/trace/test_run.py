@@ -9,14 +9,16 @@ import numpy as np
 import pytest
 
 from eddyline.kernels.cells import compare_rows_twin
+from eddyline.repr.batch import Int64s
+from eddyline.repr.time import Time
 from eddyline.repr.types import BIGINT, DOUBLE, INTEGER, INTERVAL, NUMERIC, TEXT, SqlType
 from eddyline.testing.columns import ALL_TYPES, random_column
 from eddyline.trace.columns import cell_kinds, describe, order_descriptors
 from eddyline.trace.compare import rows_equal, rows_identical
 from eddyline.trace.hasher import HASH_BITS_VARIABLE, Hasher
 from eddyline.trace.order import order_rows, row_keys, sort_prefix
-from eddyline.trace.run import Layout, build_run, consolidate
-from tests.trace.multiset import Item, multiset, random_batch
+from eddyline.trace.run import Layout, consolidate
+from tests.trace.multiset import Item, build, multiset, random_batch
 
 
 @pytest.mark.parametrize("bits", [64, 4])
@@ -27,8 +29,8 @@ def test_a_run_is_its_batch_consolidated_and_sorted(kind: SqlType, bits: int) ->
     for order in ((), (Item(0, desc=True), Item(1))):
         layout = Layout((kind, INTEGER), (1,), order)
         batch = random_batch(layout.types, 150, range(2, 5), rng)
-        run = build_run(batch, layout, hasher, lower=2, upper=5, since=3)
-        assert multiset(run.batch()) == multiset(batch.advanced(3))
+        run = build(batch, layout, hasher, lower=2, upper=5, since=3)
+        assert multiset(run.batch()) == multiset(batch.advanced(Time(3)))
         assert len(multiset(run.batch())) == len(run)
         words = list(zip(run.key_hashes.tolist(), run.value_hashes.tolist(), strict=True))
         assert words == sorted(words)
@@ -56,7 +58,7 @@ def test_times_outside_the_interval_are_refused() -> None:
     layout = Layout((BIGINT,), (0,))
     batch = random_batch(layout.types, 5, range(3, 4), Random(1))
     with pytest.raises(ValueError, match="outside"):
-        build_run(batch, layout, Hasher(1), lower=4, upper=5, since=0)
+        build(batch, layout, Hasher(1), lower=4, upper=5, since=0)
 
 
 @pytest.mark.parametrize("kind", ALL_TYPES, ids=str)
@@ -67,7 +69,11 @@ def test_rows_order_by_items_then_canonically(kind: SqlType) -> None:
     for order in ((), (Item(1), Item(0, desc=True)), (Item(0, desc=True, nulls_first=True),)):
         described = describe(columns, cell_kinds(types))
         items = np.concatenate((order_descriptors(described, order), described))[None]
-        expected = sorted(range(80), key=cmp_to_key(lambda i, j, d=items: compare_rows_twin(d, 0, i, d, 0, j)))
+
+        def compare(i: int, j: int, items: Int64s = items) -> int:
+            return compare_rows_twin(items, 0, i, items, 0, j)
+
+        expected = sorted(range(80), key=cmp_to_key(compare))
         assert order_rows(columns, types, order).tolist() == expected
     prefix = sort_prefix(columns[0], kind, desc=True, nulls_first=True)
     rows = order_rows(columns, types, (Item(0, desc=True, nulls_first=True),))

@@ -12,14 +12,15 @@ import pytest
 
 from eddyline.errors import DataError
 from eddyline.repr.batch import Batch
+from eddyline.repr.time import Frontier, Time
 from eddyline.repr.types import BIGINT, BOOLEAN, DOUBLE, INTEGER, INTERVAL, NUMERIC, SMALLINT, TEXT, UUID
 from eddyline.testing.columns import random_column
 from eddyline.trace.hasher import Hasher
 from eddyline.trace.order import row_keys, sort_prefix
-from eddyline.trace.run import Layout, Run, build_run
+from eddyline.trace.run import Layout, Run
 from eddyline.trace.snapshot import Snapshot
 from eddyline.trace.trace import TINY_RUNS, Trace
-from tests.trace.multiset import Item, Oracle, multiset, random_batch
+from tests.trace.multiset import Item, Oracle, build, multiset, random_batch
 
 LAYOUTS = {
     "int key": Layout((INTEGER, BIGINT), (0,)),
@@ -27,6 +28,7 @@ LAYOUTS = {
     "no key": Layout((SMALLINT, BOOLEAN), ()),
     "whole row": Layout((INTERVAL, BOOLEAN), (0, 1)),
     "ordered": Layout((BOOLEAN, DOUBLE, TEXT), (0,), (Item(1, desc=True), Item(2, nulls_first=True))),
+    "ordered by text": Layout((BOOLEAN, TEXT), (0,), (Item(1, desc=True),)),
     "ordered globally": Layout((NUMERIC, UUID), (), (Item(0, nulls_first=True),)),
 }
 
@@ -35,9 +37,9 @@ def check_reads(snapshot: Snapshot, oracle: Oracle, hasher: Hasher, rng: Random)
     layout = snapshot.layout
     for time in range(snapshot.since, snapshot.upper):
         expected = oracle.at(time)
-        assert {key: d for (key, _), d in multiset(snapshot.read_at(time)).items()} == expected
+        assert {key: d for (key, _), d in multiset(snapshot.read_at(Time(time))).items()} == expected
         scanned: Counter[bytes] = Counter()
-        for piece in snapshot.scan(below=time + 1):
+        for piece in snapshot.scan(below=Frontier(time + 1)):
             assert (piece.times <= time).all()
             for (key, _), diff in multiset(piece).items():
                 scanned[key] += diff
@@ -55,14 +57,14 @@ def check_probes(snapshot: Snapshot, oracle: Oracle, hasher: Hasher, rng: Random
     hashes = hasher.hash_rows(keys, types, rows)
     for null_safe in (False, True):
         flags = (null_safe,) * len(types)
-        found = snapshot.probe(keys, types, hashes, below=time + 1, null_safe=flags)
+        found = snapshot.probe(keys, types, hashes, below=Frontier(time + 1), null_safe=flags)
         assert (np.diff(found.probe_rows) >= 0).all() and (found.times <= time).all()
         sums: Counter[tuple[int, bytes]] = Counter()
         encoded = row_keys(found.columns, layout.types, len(found)).to_pylist()
         for row, key, diff in zip(found.probe_rows.tolist(), encoded, found.diffs.tolist(), strict=True):
             sums[row, key] += diff
         assert {entry: d for entry, d in sums.items() if d} == oracle.matches(keys, time, null_safe)
-        pieces = list(snapshot.probe_pieces(keys, types, hashes, below=time + 1, null_safe=flags, max_rows=3))
+        pieces = list(snapshot.probe_pieces(keys, types, hashes, below=Frontier(time + 1), null_safe=flags, max_rows=3))
         assert all(0 < len(piece) <= 3 for piece in pieces)
         assert [r for p in pieces for r in p.probe_rows.tolist()] == found.probe_rows.tolist()
         assert [d for p in pieces for d in p.diffs.tolist()] == found.diffs.tolist()
@@ -76,7 +78,7 @@ def check_order(snapshot: Snapshot, oracle: Oracle, hasher: Hasher, rng: Random,
     hashes = hasher.hash_rows(keys, types, rows)
     for limit in (0, 1, 3, None):
         limits = None if limit is None else np.full(rows, limit, np.int64)
-        found = snapshot.ordered_group(keys, types, hashes, below=time + 1, limits=limits)
+        found = snapshot.ordered_group(keys, types, hashes, below=Frontier(time + 1), limits=limits)
         encoded = row_keys(found.columns, layout.types, len(found.groups)).to_pylist()
         got = list(zip(found.groups.tolist(), encoded, found.multiplicities.tolist(), strict=True))
         assert got == oracle.ordered(keys, time, 10**9 if limit is None else limit)
@@ -87,7 +89,7 @@ def check_order(snapshot: Snapshot, oracle: Oracle, hasher: Hasher, rng: Random,
         )
         starts = np.zeros(rows, np.uint64)
         starts[found.groups[::-1]] = prefixes[::-1]
-        again = snapshot.ordered_group(keys, types, hashes, below=time + 1, limits=limits, starts=starts)
+        again = snapshot.ordered_group(keys, types, hashes, below=Frontier(time + 1), limits=limits, starts=starts)
         assert again.groups.tolist() == found.groups.tolist()
         assert row_keys(again.columns, layout.types, len(again.groups)).to_pylist() == encoded
         assert again.dead_rows <= found.dead_rows
@@ -100,7 +102,7 @@ def test_every_readable_time_is_exact(name: str, bits: int, seed: int) -> None:
     rng = Random(f"{name}{bits}{seed}")
     layout, hasher = LAYOUTS[name], Hasher(5, bits=bits)
     trace, oracle = Trace(layout), Oracle(layout)
-    handles = [trace.handle(since=0, through=0)]
+    handles = [trace.handle(since=Frontier(0), through=Frontier(0))]
     old: list[Snapshot] = []
     for _ in range(30):
         step = rng.random()
@@ -109,16 +111,16 @@ def test_every_readable_time_is_exact(name: str, bits: int, seed: int) -> None:
             rows = rng.choice([0, 1, 1, 2, 20])
             batch = random_batch(layout.types, rows, range(trace.upper, upper), rng)
             oracle.add(batch)
-            trace.insert(build_run(batch, layout, hasher, lower=trace.upper, upper=upper, since=trace.since))
+            trace.insert(build(batch, layout, hasher, lower=trace.upper, upper=upper, since=trace.since))
         elif step < 0.7:
-            trace.advance_upper(trace.upper + rng.randrange(2))
+            trace.advance_upper(Frontier(trace.upper + rng.randrange(2)))
         elif step < 0.75:
             since = rng.randrange(trace.since, trace.upper + 1)
-            handles.append(trace.handle(since=since, through=rng.randrange(trace.upper + 1)))
+            handles.append(trace.handle(since=Frontier(since), through=Frontier(rng.randrange(trace.upper + 1))))
         elif step < 0.85:
             handle = rng.choice(handles)
-            handle.downgrade(min(handle.since + rng.randrange(4), trace.upper))
-            handle.set_through(rng.randrange(trace.upper + 1))
+            handle.downgrade(Frontier(min(handle.since + rng.randrange(4), trace.upper)))
+            handle.set_through(Frontier(rng.randrange(trace.upper + 1)))
         elif step < 0.9 and len(handles) > 1:
             handles.pop(rng.randrange(len(handles))).close()
         elif step < 0.95:
@@ -135,7 +137,7 @@ def test_every_readable_time_is_exact(name: str, bits: int, seed: int) -> None:
 def one_row(layout: Layout, trace: Trace, hasher: Hasher, rng: Random) -> None:
     lower = trace.upper
     batch = random_batch(layout.types, 1, range(lower, lower + 1), rng)
-    trace.insert(build_run(batch, layout, hasher, lower=lower, upper=lower + 1, since=lower))
+    trace.insert(build(batch, layout, hasher, lower=lower, upper=lower + 1, since=lower))
 
 
 def test_many_small_inserts_leave_few_runs() -> None:
@@ -146,8 +148,8 @@ def test_many_small_inserts_leave_few_runs() -> None:
     for lower in range(3000):
         rows = int(numbers.integers(1, 4)) if rng.random() < 0.95 else 200
         columns = tuple(random_numbers(numbers, rows) for _ in layout.types)
-        batch = Batch.at(layout.types, columns, rows, lower)
-        trace.insert(build_run(batch, layout, hasher, lower=lower, upper=lower + 1, since=0))
+        batch = Batch.at(layout.types, columns, rows, Time(lower))
+        trace.insert(build(batch, layout, hasher, lower=lower, upper=lower + 1, since=0))
         most = max(most, trace.runs)
     assert most <= TINY_RUNS + 2 * int(np.log2(trace.rows)) + 2
     assert trace.rows == sum(len(r) for r in trace.snapshot().runs)
@@ -157,13 +159,29 @@ def random_numbers(numbers: np.random.Generator, rows: int) -> pa.Array:
     return pa.array(numbers.integers(0, 2**60, rows))
 
 
+def test_an_empty_trace_answers() -> None:
+    layout, hasher = LAYOUTS["ordered"], Hasher(1)
+    trace = Trace(layout, lower=Frontier(3))
+    trace.advance_upper(Frontier(9))
+    keys = (pa.array([True, None]),)
+    hashes = hasher.hash_rows(keys, (BOOLEAN,), 2)
+    snapshot = trace.snapshot()
+    assert len(snapshot.read_at(Time(5))) == 0
+    found = snapshot.probe(keys, (BOOLEAN,), hashes, below=Frontier(9), null_safe=(True,))
+    assert [len(c) for c in found.columns] == [0, 0, 0]
+    assert len(snapshot.ordered_group(keys, (BOOLEAN,), hashes, below=Frontier(9), limits=None).groups) == 0
+    for time in (2, 9):
+        with pytest.raises(ValueError, match="outside"):
+            snapshot.read_at(Time(time))
+
+
 def test_empty_intervals_make_no_runs() -> None:
     layout, hasher = Layout((BIGINT,), (0,)), Hasher(1)
     trace = Trace(layout)
     for lower in range(1000):
         empty = Batch.empty(layout.types)
-        trace.insert(build_run(empty, layout, hasher, lower=lower, upper=lower + 1, since=0))
-    trace.advance_upper(5000)
+        trace.insert(build(empty, layout, hasher, lower=lower, upper=lower + 1, since=0))
+    trace.advance_upper(Frontier(5000))
     assert (trace.runs, trace.rows, trace.upper) == (0, 0, 5000)
 
 
@@ -171,26 +189,29 @@ def test_an_interval_must_follow_the_last() -> None:
     layout, hasher = Layout((BIGINT,), (0,)), Hasher(1)
     trace = Trace(layout)
     with pytest.raises(ValueError, match="cannot follow"):
-        trace.insert(build_run(Batch.empty(layout.types), layout, hasher, lower=1, upper=2, since=0))
-    trace.advance_upper(3)
+        trace.insert(build(Batch.empty(layout.types), layout, hasher, lower=1, upper=2, since=0))
+    trace.advance_upper(Frontier(3))
     with pytest.raises(ValueError, match="regresses"):
-        trace.advance_upper(2)
+        trace.advance_upper(Frontier(2))
 
 
 def test_a_hold_below_since_is_refused_and_since_follows_the_lowest() -> None:
     trace = Trace(Layout((BIGINT,), (0,)))
-    trace.advance_upper(10)
-    low, high = trace.handle(since=2, through=0), trace.handle(since=5, through=0)
-    high.downgrade(7)
+    trace.advance_upper(Frontier(10))
+    low, high = (
+        trace.handle(since=Frontier(2), through=Frontier(0)),
+        trace.handle(since=Frontier(5), through=Frontier(0)),
+    )
+    high.downgrade(Frontier(7))
     assert trace.since == 2
     low.close()
     low.close()
-    high.downgrade(8)
+    high.downgrade(Frontier(8))
     assert trace.since == 8
     with pytest.raises(ValueError, match="below"):
-        trace.handle(since=7, through=0)
+        trace.handle(since=Frontier(7), through=Frontier(0))
     with pytest.raises(ValueError, match="regresses"):
-        high.downgrade(7)
+        high.downgrade(Frontier(7))
     high.close()
     assert trace.since == 8
 
@@ -198,7 +219,7 @@ def test_a_hold_below_since_is_refused_and_since_follows_the_lowest() -> None:
 def test_runs_are_not_merged_across_a_physical_hold() -> None:
     layout, hasher, rng = Layout((BIGINT,), (0,)), Hasher(1), Random(3)
     trace = Trace(layout)
-    trace.handle(since=0, through=40)
+    trace.handle(since=Frontier(0), through=Frontier(40))
     for _ in range(200):
         one_row(layout, trace, hasher, rng)
     while trace.work(1000):
@@ -209,17 +230,17 @@ def test_runs_are_not_merged_across_a_physical_hold() -> None:
 def test_compaction_frees_what_cancelled() -> None:
     layout, hasher = Layout((BIGINT,), (0,)), Hasher(1)
     trace = Trace(layout)
-    handle = trace.handle(since=0, through=10)
+    handle = trace.handle(since=Frontier(0), through=Frontier(10))
     columns = (random_numbers(np.random.default_rng(2), 1000),)
     for lower, diff in ((0, 1), (1, -1)):
-        batch = Batch.at(layout.types, columns, 1000, lower, diff)
-        trace.insert(build_run(batch, layout, hasher, lower=lower, upper=lower + 1, since=0))
-        handle.downgrade(lower)
+        batch = Batch.at(layout.types, columns, 1000, Time(lower), diff)
+        trace.insert(build(batch, layout, hasher, lower=lower, upper=lower + 1, since=0))
+        handle.downgrade(Frontier(lower))
     while trace.work(1000):
         pass
-    batch = Batch.at(layout.types, (columns[0].slice(0, 1),), 1, 2)
-    trace.insert(build_run(batch, layout, hasher, lower=2, upper=3, since=0))
-    handle.downgrade(2)
+    batch = Batch.at(layout.types, (columns[0].slice(0, 1),), 1, Time(2))
+    trace.insert(build(batch, layout, hasher, lower=2, upper=3, since=0))
+    handle.downgrade(Frontier(2))
     trace.add_debt(100_000)
     while trace.work(1000):
         pass
@@ -231,19 +252,19 @@ def test_a_multiplicity_beyond_int64_is_an_error_of_the_data() -> None:
     column = random_column(BIGINT, 1, Random(1), nulls=0).take([0, 0])
     batch = Batch(layout.types, (column,), np.zeros(2, np.int64), np.array([2**63 - 1, 1]))
     with pytest.raises(DataError) as caught:
-        build_run(batch, layout, hasher, lower=0, upper=1, since=0)
+        build(batch, layout, hasher, lower=0, upper=1, since=0)
     assert caught.value.sqlstate == "22003"
 
 
 def test_rows_put_in_ahead_of_their_time_are_read_once_it_is_sealed() -> None:
     layout, hasher, rng = Layout((INTEGER, BIGINT), (0,)), Hasher(1, bits=4), Random(6)
     trace, oracle = Trace(layout), Oracle(layout)
-    trace.handle(since=0, through=0)
+    trace.handle(since=Frontier(0), through=Frontier(0))
     for lower in range(6):
         for _ in range(4):
             batch = random_batch(layout.types, 30, range(lower, lower + 1), rng)
             oracle.add(batch)
-            built = build_run(batch, layout, hasher, lower=lower, upper=lower + 1, since=0)
+            built = build(batch, layout, hasher, lower=lower, upper=lower + 1, since=0)
             trace.insert(
                 Run(
                     layout,
@@ -252,21 +273,21 @@ def test_rows_put_in_ahead_of_their_time_are_read_once_it_is_sealed() -> None:
                     value_hashes=built.value_hashes,
                     times=built.times,
                     diffs=built.diffs,
-                    lower=lower,
-                    upper=lower,
-                    since=0,
+                    lower=Frontier(lower),
+                    upper=Frontier(lower),
+                    since=Frontier(0),
                 )
             )
             assert trace.upper == lower
             trace.work(rng.randrange(100))
-        trace.advance_upper(lower + 1)
+        trace.advance_upper(Frontier(lower + 1))
         check_reads(trace.snapshot(), oracle, hasher, rng)
 
 
 def test_readers_of_other_threads_see_whole_intervals() -> None:
     layout, hasher = Layout((BIGINT, BIGINT), (0,)), Hasher(1)
     trace = Trace(layout)
-    holder = trace.handle(since=0, through=0)
+    holder = trace.handle(since=Frontier(0), through=Frontier(0))
     key = (pa.array([1]),)
     hashes = hasher.hash_rows(key, (BIGINT,), 1)
     failures: list[str] = []
@@ -285,9 +306,9 @@ def test_readers_of_other_threads_see_whole_intervals() -> None:
         reader.start()
     for lower in range(1500):
         columns = (pa.array([1] + [2] * 10), pa.array(range(lower, lower + 11)))
-        batch = Batch.at(layout.types, columns, 11, lower)
-        trace.insert(build_run(batch, layout, hasher, lower=lower, upper=lower + 1, since=0))
-        holder.downgrade(max(lower - 3, 0))
+        batch = Batch.at(layout.types, columns, 11, Time(lower))
+        trace.insert(build(batch, layout, hasher, lower=lower, upper=lower + 1, since=0))
+        holder.downgrade(Frontier(max(lower - 3, 0)))
     finished.set()
     for reader in readers:
         reader.join()
@@ -299,4 +320,4 @@ def test_keys_of_another_layout_are_refused() -> None:
     column = (random_column(INTEGER, 2, Random(1)),)
     hashes = hasher.hash_rows(column, (INTEGER,), 2)
     with pytest.raises(ValueError, match="cannot match"):
-        Trace(layout).snapshot().probe(column, (INTEGER,), hashes, below=0, null_safe=(False,))
+        Trace(layout).snapshot().probe(column, (INTEGER,), hashes, below=Frontier(0), null_safe=(False,))

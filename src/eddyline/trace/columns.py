@@ -190,6 +190,8 @@ def gather_columns(  # noqa: PLR0917
     columns = len(kinds)
     if columns == 0:
         return ()
+    if len(rows) == 0:  # perhaps of no runs at all, which the kernels do not expect
+        return ColumnBuffers(types, kinds, 0, [0] * columns, [False] * columns).finish(0)
     short = len(rows) <= SHORT_ROWS
     sized = np.zeros((columns, OUT), np.int64)
     varlen = [0] * columns
