@@ -76,6 +76,16 @@ def test_frontiers_are_the_least_and_do_not_regress() -> None:
     assert merged.put(1, Frontiers("i", EMPTY)) == [Frontiers("i", EMPTY)]
 
 
+def test_what_is_over_leaves_nothing_behind() -> None:
+    merged = Merged(2)
+    for n in range(3):
+        for worker in range(2):
+            merged.put(worker, Frontiers(f"t{n}", 7))
+            merged.put(worker, Frontiers(f"t{n}", EMPTY))
+            merged.put(worker, PeekResponse(f"u{n}", rows=rows()))
+    assert not merged.merger.pending()
+
+
 def test_one_worker_passes_everything_on() -> None:
     merged = Merged(1)
     for response in (Frontiers("i", 5), PeekResponse("u", canceled=True), Status("x")):

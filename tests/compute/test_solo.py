@@ -534,3 +534,62 @@ def test_an_answer_on_the_callers_thread_equals_the_workers_or_is_refused(worker
     db.controller.drop("i")
     db.settle()
     assert db.solo.answer_now(later) is None
+
+
+def test_reads_leave_nothing_behind(workers: int) -> None:
+    db = Harness(workers)
+    db.table("t")
+    db.commit({"t": pairs([(n, n) for n in range(20)])})
+    for n in range(4):
+        at = Time(db.time)
+        operators = (ImportSource("t", PAIR), Arrange(0, (), PAIR), ExportIndex(f"r{n}", "t", 1, (), PAIR))
+        db.controller.create_dataflow(one_shot(f"r{n}", at, *operators), as_of=at)
+        assert len(db.read(f"r{n}", at)) == 20
+        db.controller.drop(f"r{n}")
+        db.commit({"t": pairs([(100 + n, n)], [1])})
+        db.commit({"t": pairs([(100 + n, n)], [-1])})
+        db.settle()
+    assert db.solo.at_rest()
+    assert db.store.backlog() == (0, 0)
+    assert db.store.since("t") == db.time, "no hold is left"
+
+
+def test_errors_pass_through_materialized_views_and_heal(workers: int) -> None:
+    db = Harness(workers)
+    db.table("t")
+    db.commit({"t": pairs([(1, 2), (2, 0)])})
+    db.controller.create_dataflow(
+        dataflow("v", ImportSource("t", PAIR), MapFilterProject(0, INVERSE), ExportMaterializedView("v", 1, PAIR))
+    )
+    db.controller.create_dataflow(indexed("w", "v"))
+    db.settle()
+    with pytest.raises(DatabaseError) as caught:
+        db.store.snapshot("v", Time(db.time))
+    assert caught.value.sqlstate == "22012"
+    uuid = db.peek("w", db.time)
+    db.settle()
+    error = db.answers(uuid)[0].error
+    assert error is not None
+    assert error[0] == "22012"
+    db.commit({"t": pairs([(2, 0), (2, 5)], [-1, 1])})
+    assert db.read("w") == {(1, 5): 1, (2, 2): 1}
+    assert collect(db.store.snapshot("v", Time(db.time))) == {(1, 5): 1, (2, 2): 1}
+
+
+def test_an_error_ends_a_subscription(workers: int) -> None:
+    db = Harness(workers)
+    db.table("t")
+    db.commit({"t": pairs([(1, 2)])})
+    db.controller.create_dataflow(
+        dataflow("s", ImportSource("t", PAIR), MapFilterProject(0, INVERSE), ExportSubscribe("s", 1, PAIR))
+    )
+    db.settle()
+    db.commit({"t": pairs([(2, 0)])})
+    db.settle()
+    db.commit({"t": pairs([(2, 0)], [-1])})
+    db.settle()
+    first, last = db.changes("s")
+    assert rows_of(first) == {(1, 5): 1}
+    assert last.upper == EMPTY
+    assert last.error is not None
+    assert last.error[0] == "22012"

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from eddyline.protocol.messages import Frontiers, PeekResponse, Response, RowBatch, Status, SubscribeResponse
 from eddyline.repr.batch import Batch
-from eddyline.repr.time import MIN_TIME, Frontier
+from eddyline.repr.time import EMPTY, MIN_TIME, Frontier
 
 __all__ = ["ResponseMerger", "union_of"]
 
@@ -40,6 +40,11 @@ class ResponseMerger:
                 case SubscribeResponse() | Status():
                     self._emit(response)
 
+    def pending(self) -> bool:
+        """Whether something is remembered: an answer that is not complete, a collection that is not over."""
+        with self._lock:
+            return bool(self._peeks or self._frontiers)
+
     def _frontier(self, worker: int, response: Frontiers) -> None:
         id = response.id
         parts = self._frontiers.setdefault(id, [Frontier(MIN_TIME)] * self._workers)
@@ -48,6 +53,9 @@ class ResponseMerger:
         if least > self._reported.get(id, MIN_TIME):
             self._reported[id] = least
             self._emit(Frontiers(id, least))
+        if least == EMPTY:
+            # Each worker says so once, and nothing after it.
+            del self._frontiers[id], self._reported[id]
 
     def _peek(self, response: PeekResponse) -> None:
         parts = self._peeks.setdefault(response.uuid, [])

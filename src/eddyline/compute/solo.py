@@ -124,6 +124,10 @@ class Solo:
                 return False
         return moved
 
+    def at_rest(self) -> bool:
+        """No dataflow, no peek and no partial answer is left.  For a runtime that nobody drives at the moment."""
+        return not self._merger.pending() and all(w.at_rest() for w in self._workers)
+
     def settle(self, max_steps: int = 100_000) -> None:
         """Without threads: steps until no worker has anything to do."""
         for _ in range(max_steps):

@@ -296,8 +296,8 @@ class Worker:
         dataflow.dropped_exports.add(id)
         del self._exporters[id]
         self._indexes.pop(id, None)
-        self._respond(Frontiers(id, EMPTY))
-        self._reported.pop(id, None)
+        if self._reported.pop(id, None) != EMPTY:
+            self._respond(Frontiers(id, EMPTY))
         for peek in [p for p in self._queued.values() if p.target == id]:
             del self._queued[peek.uuid]
             self._respond(peek_error(peek.uuid, make_error("XX000", f"index {id} was dropped")))
@@ -385,6 +385,13 @@ class Worker:
             self._walks.remove(task)
         if walking or self._queued.pop(uuid, None) is not None:
             self._respond(canceled(uuid))
+
+    def at_rest(self) -> bool:
+        """Nothing is rendered, queued or parked."""
+        return not (
+            self._dataflows or self._exporters or self._importers or self._indexes or self._reported
+            or self._queued or self._walks or self._parked
+        )  # fmt: skip
 
     # -- end ------------------------------------------------------------------------------------------------------
 
