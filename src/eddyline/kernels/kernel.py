@@ -6,6 +6,7 @@ Input arrays are declared read-only and C-contiguous (``READ``), which also admi
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from types import FunctionType
 from typing import Any, Final, TypeVar
@@ -45,6 +46,10 @@ def subroutine(function: Function) -> Function:
     return jitted
 
 
+# one kernel is compiled at a time, as numba would have it anyway; nothing else is locked meanwhile
+_loading = threading.Lock()
+
+
 class Kernel:
     """A compiled function; calling it before ``load`` loads it.
 
@@ -72,13 +77,14 @@ class Kernel:
         return self._call(*args)
 
     def load(self) -> None:
-        """Compiles every signature, or loads it from the cache.  Idempotent; numba serialises compilations."""
-        if self._call is self.dispatcher:
-            return
-        for signature in self.signatures:
-            self.dispatcher.compile(signature)
-        self.dispatcher.disable_compile()
-        self._call = self.dispatcher
+        """Compiles every signature, or loads it from the cache.  Idempotent; threads take turns."""
+        with _loading:
+            if self._call is self.dispatcher:
+                return
+            for signature in self.signatures:
+                self.dispatcher.compile(signature)
+            self.dispatcher.disable_compile()
+            self._call = self.dispatcher
 
 
 def _renamed(function: Callable[..., Any], suffix: str) -> Callable[..., Any]:
