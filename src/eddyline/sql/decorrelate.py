@@ -18,6 +18,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 
 from eddyline.errors import unsupported
+from eddyline.expr.fold import fold
 from eddyline.expr.ir import (
     AggregateCall,
     Call,
@@ -25,6 +26,7 @@ from eddyline.expr.ir import (
     Column,
     Expr,
     Literal,
+    LiteralValue,
     SortKey,
     map_columns,
     walk,
@@ -239,18 +241,21 @@ class Lowering:
         return name, value.relation
 
     def _rows(self, node: Rows, domain: Lowered | None) -> Lowered:
+        """Constant rows in one ``Constant``; a row that needs computing is an arm of its own."""
         outer = _domain_ids(domain)
-        constant = [row for row in node.rows if domain is None and all(isinstance(e, Literal) for e in row)]
-        arms: list[Relation] = []
-        if constant or not node.rows:
-            values = tuple(tuple(e.value for e in row if isinstance(e, Literal)) for row in constant)
-            arms.append(plan.Constant(values, node.types))
         base = domain if domain is not None else Lowered(plan.Constant(((),), ()), {})
+        constant: list[tuple[LiteralValue, ...]] = []
+        arms: list[Relation] = []
         for row in node.rows:
-            if domain is None and all(isinstance(e, Literal) for e in row):
+            folded = [fold(e) for e in row]
+            values = tuple(e.value for e in folded if isinstance(e, Literal))
+            if domain is None and len(values) == len(row):
+                constant.append(values)
                 continue
-            wide = self.mapped(base, tuple(zip(node.ids, row, strict=True)))
+            wide = self.mapped(base, tuple(zip(node.ids, folded, strict=True)))
             arms.append(select_columns(wide, (*outer, *node.ids)))
+        if constant or not node.rows:
+            arms.insert(0, plan.Constant(tuple(constant), node.types))
         relation = arms[0] if len(arms) == 1 else plan.Union(tuple(arms))
         return Lowered(relation, {n: i for i, n in enumerate((*outer, *node.ids))})
 

@@ -32,7 +32,7 @@ def bind_in_list(
     places: Sequence[int | None],
 ) -> Expr:
     """``left [NOT] IN (items)``.  ``places``: where the items stand."""
-    left, items = _common(context, left, items)
+    left, items = _common(context, left, items, places)
     if len(items) > LONG_LIST_ITEMS and not isinstance(left, RowValue) and all(isinstance(i, Literal) for i in items):
         result = _long_list(context, left, [i for i in items if isinstance(i, Literal)], position)
         return negate(result) if negated else result
@@ -45,22 +45,23 @@ def bind_in_list(
     )
 
 
-def _common(context: Context, left: Value, items: Sequence[Value]) -> tuple[Value, Sequence[Value]]:
+def _common(
+    context: Context, left: Value, items: Sequence[Value], places: Sequence[int | None]
+) -> tuple[Value, Sequence[Value]]:
     """Untyped items take the common type of the list, so that ``1 IN ('1', 2)`` compares integers."""
     scalars = [v for v in (left, *items) if not isinstance(v, RowValue)]
-    if len(scalars) <= len(items) or not any(is_unknown(v) for v in scalars):
+    if len(scalars) <= len(items) or isinstance(left, RowValue) or not any(is_unknown(v) for v in scalars):
         return left, items
     target = common_type(scalars, "IN")
-    if target.kind is not (scalars[0].type.kind if not is_unknown(scalars[0]) else target.kind):
+    if not is_unknown(left) and target.kind is not left.type.kind:
         return left, items
-    bare = target if all(v.type == target or is_unknown(v) for v in scalars) else None
     parameters = context.binding.parameters
 
-    def typed(value: Expr) -> Expr:
-        return coerce(value, bare or target, parameters) if is_unknown(value) else value
+    def typed(value: Expr, place: int | None) -> Expr:
+        return coerce(value, target, parameters, position=place) if is_unknown(value) else value
 
-    assert not isinstance(left, RowValue)
-    return typed(left), [typed(i) for i in items if not isinstance(i, RowValue)]
+    rest = [typed(i, p) for i, p in zip(items, places, strict=True) if not isinstance(i, RowValue)]
+    return typed(left, None), rest
 
 
 def _long_list(context: Context, left: Expr, items: list[Literal], position: int | None) -> Expr:

@@ -7,21 +7,28 @@ booleans (or an extreme), so that they change rarely.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Sequence
+from typing import Protocol
 
 from eddyline.expr.ir import AggregateCall, And, Call, Case, Column, Expr, Literal, Or, Raise
 from eddyline.expr.properties import can_fail
 from eddyline.plan import relation as plan
 from eddyline.plan.relation import JoinKind
 from eddyline.repr.types import BIGINT, BOOLEAN
-from eddyline.sql.algebra import Filter, Map, Node, Reduce, Subquery, SubqueryKind, aggregate_exprs
+from eddyline.sql.algebra import (
+    Filter,
+    FreeIds,
+    Ids,
+    Map,
+    Node,
+    Reduce,
+    Subquery,
+    SubqueryKind,
+    aggregate_exprs,
+)
 from eddyline.sql.comparison import mentions
 from eddyline.sql.lowered import Lowered, add_columns, filtered, join_lowered, trimmed
 from eddyline.sql.peel import equality_keys, is_rowwise, peel, substitute
-
-if TYPE_CHECKING:
-    from eddyline.sql.decorrelate import Lowering
 
 __all__ = ["Attachment"]
 
@@ -42,10 +49,32 @@ def _is_null(expr: Expr) -> Expr:
     return Call("is_null", (expr,), BOOLEAN)
 
 
+class Lowers(Protocol):
+    """What attaching asks of the lowering of nodes (``sql.decorrelate``)."""
+
+    ids: Ids
+    free: FreeIds
+
+    def lower(self, node: Node, domain: Lowered | None) -> Lowered: ...
+
+    def mapped(self, below: Lowered, exprs: Sequence[tuple[int, Expr]]) -> Lowered: ...
+
+    def rowwise(self, below: Lowered, node: Node) -> Lowered: ...
+
+    def shared(self, value: Lowered, build: Callable[[Lowered], Lowered]) -> Lowered: ...
+
+    def over_domain(
+        self, outer: Lowered, needed: Iterable[int], build: Callable[[Lowered, Lowered], Lowered]
+    ) -> Lowered: ...
+
+    @staticmethod
+    def with_defaults(joined: Lowered, aggregates: Iterable[tuple[int, AggregateCall]]) -> Lowered: ...
+
+
 class Attachment:
     """Attaches the subqueries of one lowering."""
 
-    def __init__(self, lowering: Lowering) -> None:
+    def __init__(self, lowering: Lowers) -> None:
         self._lowering = lowering
         self._ids = lowering.ids
         self._free = lowering.free

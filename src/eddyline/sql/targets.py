@@ -188,7 +188,7 @@ def _by_position(node: AstNode, targets: list[Target], clause: str, position: in
         return None
     if node.a_const.isnull or node.a_const.WhichOneof("val") != "ival":
         raise make_error("42601", f"non-integer constant in {clause}", position=position)
-    number = node.a_const.ival.ival
+    number = int(node.a_const.ival.ival)
     if not 1 <= number <= len(targets):
         raise make_error("42P10", f"{clause} position {number} is not in select list", position=position)
     return targets[number - 1].expr

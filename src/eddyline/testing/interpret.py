@@ -40,7 +40,7 @@ from eddyline.repr.types import Kind, SqlType, arrow_type
 from eddyline.testing.interpret_aggregates import aggregate_value
 from eddyline.testing.interpret_values import canonical_key, equality_key, sort_key
 
-__all__ = ["Bag", "Row", "evaluate_rows", "interpret"]
+__all__ = ["Bag", "Row", "evaluate_rows", "interpret", "order_rows"]
 
 Row: TypeAlias = tuple[LiteralValue, ...]
 Bag: TypeAlias = Counter[Row]
@@ -71,6 +71,11 @@ def evaluate_rows(expr: Expr, rows: Sequence[Row], types: Sequence[SqlType]) -> 
     if result.errors is not None and len(result.errors.rows):
         raise make_error(result.errors.sqlstates[0], result.errors.messages[0])
     return [scalar_literal(value, expr.type) for value in result.array]
+
+
+def order_rows(bag: Bag, types: Sequence[SqlType], order: Sequence[SortKey]) -> list[Row]:
+    """The rows of ``bag``, each as often as its multiplicity, in ``order``, ties in canonical row order."""
+    return sorted(bag.elements(), key=lambda row: _order_key(row, types, order))
 
 
 class _Interpreter:
