@@ -36,7 +36,7 @@ class ImportSourceOperator:
             return False
         polled = self._reader.poll(self._context.budget_rows)
         for batch in polled.rows:
-            self._output.send(self._clip(batch))
+            self._send(self._clip(batch))
         for batch in polled.errors:
             self._output.send_errors(self._clip(batch))
         self._output.advance(min(polled.frontier, self._context.until))
@@ -58,6 +58,13 @@ class ImportSourceOperator:
         if self._open:
             self._open = False
             self._reader.close()
+
+    def _send(self, batch: Batch) -> None:
+        """A large commit goes on in slices, so that no activation downstream has more than it may take."""
+        budget = self._context.budget_rows
+        for start in range(0, len(batch), budget):
+            stop = min(start + budget, len(batch))
+            self._output.send(batch if stop - start == len(batch) else batch.slice(start, stop))
 
     def _clip(self, batch: Batch) -> Batch:
         """Times moved up to as_of; updates at or past until left out."""

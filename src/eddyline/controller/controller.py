@@ -118,8 +118,10 @@ class Controller:
         view's storage is created with it.  Raises 22023 if ``as_of`` is below the since of an input.
         """
         imports = list(dict.fromkeys(i.id for i in description.imports))
-        at = self.choose_as_of(imports) if as_of is None else as_of
-        holds = self.acquire_holds(imports, at)
+        holds = self.acquire_holds(imports, as_of)
+        # Held first, then chosen: commits go on meanwhile, and since follows them.
+        at = self.choose_as_of(imports, holds.since()) if as_of is None else as_of
+        holds.downgrade(Frontier(at))
         description = _checked_shape(msgspec.structs.replace(description, as_of=at))
         try:
             self._create_views(description, at)
@@ -146,11 +148,9 @@ class Controller:
             if isinstance(export, ExportMaterializedView):
                 self._store.create_view(export.id, export.types, names=(), view=description.name, as_of=as_of)
 
-    def choose_as_of(self, imports: Iterable[str]) -> Time:
-        """The newest time at which every import is complete, or the least at which all are readable."""
-        ids = list(imports)
-        since = max((self.since(id) for id in ids), default=Frontier(MIN_TIME))
-        upper = min((self.upper(id) for id in ids), default=Frontier(MIN_TIME))
+    def choose_as_of(self, imports: Iterable[str], since: Frontier) -> Time:
+        """The newest time at which every import is complete, or ``since``, from which all are readable."""
+        upper = min((self.upper(id) for id in imports), default=Frontier(MIN_TIME))
         complete = since if upper == EMPTY else upper - 1
         return Time(max(since, complete))
 
