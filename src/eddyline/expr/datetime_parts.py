@@ -34,10 +34,10 @@ from eddyline.expr.datetime_fields import RELATIVE_WORDS
 from eddyline.expr.interval import Intervals, intervals_of
 from eddyline.expr.interval_text import UNITS
 from eddyline.expr.registry import Arguments, Evaluated, Overload, RowErrors, declare, failures, implements
-from eddyline.expr.timezone import Zone
-from eddyline.repr.types import DOUBLE, NUMERIC, NUMERIC_BYTES, Kind, SqlType
+from eddyline.expr.timezone import UTC, Zone
+from eddyline.repr.types import DOUBLE, NUMERIC, NUMERIC_BYTES, Kind, SqlType, arrow_type
 
-__all__ = ["normal_unit", "unit_error"]
+__all__ = ["has_field", "normal_unit", "unit_error"]
 
 K = Kind
 
@@ -261,6 +261,15 @@ def _julian(micros: int) -> tuple[int, int, int]:
     quotient = _EXACT.divide(Decimal(rest), Decimal(DAY_US)).quantize(Decimal(1).scaleb(-scale), ROUND_HALF_UP, _EXACT)
     coefficient = (days + UNIX_EPOCH_JULIAN) * 10**scale + int(quotient.scaleb(scale, _EXACT))
     return coefficient & (2**64 - 1), (coefficient >> 64) & (2**64 - 1), scale
+
+
+def has_field(text: str, kind: Kind) -> bool:
+    """Whether values of ``kind`` have the field."""
+    try:
+        _Field(text, kind, pa.array([], arrow_type(SqlType(kind))), UTC if kind is K.TIMESTAMPTZ else None)
+    except DatabaseError:  # it is reported where a row meets it
+        return False
+    return True
 
 
 def _field(args: Arguments, types: Sequence[SqlType], rows: int, *, exact: bool) -> Evaluated:

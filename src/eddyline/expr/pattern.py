@@ -21,7 +21,7 @@ from eddyline.expr.rowwise import map_rows
 from eddyline.expr.text_functions import lowered, padded
 from eddyline.repr.types import BOOLEAN, TEXT, Kind, SqlType
 
-__all__ = ["escape_regex", "like"]
+__all__ = ["escape_regex", "is_complete_pattern", "like"]
 
 K = Kind
 _WILDCARDS: Final = ("%", "_")
@@ -57,6 +57,11 @@ def _pieces(pattern: str) -> list[_Piece] | None:
     if literal:
         pieces.append(_Piece(literal, wild=False))
     return pieces
+
+
+def is_complete_pattern(pattern: str) -> bool:
+    """Whether the pattern can be matched without an error."""
+    return _pieces(pattern) is not None
 
 
 def escape_regex(text: str) -> str:
