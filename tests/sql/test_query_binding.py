@@ -233,3 +233,12 @@ def test_long_operator_chains_and_in_lists_are_no_nesting() -> None:
     assert len(run_text(f"SELECT x FROM a WHERE x IN ({many})")[1]) == 4
     assert len(run_text(f"SELECT x FROM a WHERE x NOT IN ({many})")[1]) == 1
     assert join_kinds(f"SELECT x FROM a WHERE x IN ({many})") == [JoinKind.SEMI]
+
+
+def test_correlated_subquery_tells_equal_values_apart_that_print_differently() -> None:
+    query = (
+        "SELECT n, (SELECT max(v.n::text || b.u) FROM b WHERE b.y > v.n - 1 AND b.y < v.n + 1) "
+        "FROM (VALUES (1.0), (1.00), (2)) v(n)"
+    )
+    _, rows = run_text(query)
+    assert sorted(rows, key=str) == [("1.0", "1.0eins"), ("1.00", "1.00eins"), ("2", "2two")]

@@ -22,6 +22,7 @@ from eddyline.expr.fold import fold
 from eddyline.expr.ir import (
     AggregateCall,
     Call,
+    Cast,
     Coalesce,
     Column,
     Expr,
@@ -33,7 +34,7 @@ from eddyline.expr.ir import (
 )
 from eddyline.plan import relation as plan
 from eddyline.plan.relation import JoinKind, Relation
-from eddyline.repr.types import BIGINT, BOOLEAN
+from eddyline.repr.types import BIGINT, BOOLEAN, TEXT, Kind, SqlType
 from eddyline.sql.algebra import (
     Cte,
     CteRef,
@@ -92,6 +93,7 @@ class Lowering:
         self._names = 0
         self._references: Counter[int] = Counter()  # id() of a Cte: how often it is mentioned
         self._values: dict[int, Lowered] = {}  # id() of a Cte: its LocalGet, with the domain's columns if correlated
+        self._images: dict[int, int] = {}  # column id to the id of its text, see _with_images
         self._attachment = Attachment(self)
 
     def count_references(self, node: Node) -> None:
@@ -134,7 +136,7 @@ class Lowering:
         self, outer: Lowered, needed: Iterable[int], build: Callable[[Lowered, Lowered], Lowered]
     ) -> Lowered:
         """``build(outer rows, domain)``: the outer rows shared with the distinct values of their ``needed`` columns."""
-        wanted = sorted(needed)
+        outer, wanted = self._with_images(outer, needed)
 
         def with_outer(local: Lowered) -> Lowered:
             narrow = trimmed(local, wanted)
@@ -143,10 +145,22 @@ class Lowering:
 
         return self.shared(outer, with_outer)
 
-    @staticmethod
-    def restricted(domain: Lowered, needed: Iterable[int]) -> Lowered:
-        """The domain of fewer columns."""
+    def _with_images(self, outer: Lowered, needed: Iterable[int]) -> tuple[Lowered, list[int]]:
+        """``needed`` and, for columns whose equal values may print differently (1.0 and 1.00), their text: the subquery
+        may tell such values apart, so the domain must too."""
         wanted = sorted(needed)
+        missing = [n for n in wanted if n not in self._images.values() and _prints_differently(self.ids.types[n])]
+        for number in missing:
+            self._images.setdefault(number, self.ids.new(TEXT))
+        texts = [(self._images[n], Cast(self.ids.column(n), TEXT)) for n in missing]
+        wide = add_columns(outer, [(n, e) for n, e in texts if n not in outer.layout])
+        return wide, list(dict.fromkeys((*wanted, *(n for n, _ in texts))))
+
+    def restricted(self, domain: Lowered, needed: Iterable[int]) -> Lowered:
+        """The domain of fewer columns."""
+        columns = set(needed)
+        columns |= {text for number, text in self._images.items() if number in columns and text in domain.layout}
+        wanted = sorted(columns)
         if len(wanted) == len(domain.layout):
             return domain
         narrow = trimmed(domain, wanted)
@@ -216,8 +230,8 @@ class Lowering:
             outer = {n: inner.layout[n] for n in _domain_ids(domain)}
             return Lowered(inner.relation, {**outer, **names})
         names = {new: value.layout[old] for old, new in zip(node.cte.ids, node.ids, strict=True)}
-        correlated = self.free.of_node(node.cte.node)
-        local = Lowered(value.relation, {**{n: value.layout[n] for n in correlated}, **names})
+        outer = {n: p for n, p in value.layout.items() if n not in node.cte.ids}
+        local = Lowered(value.relation, {**outer, **names})
         return local if domain is None else join_lowered(JoinKind.INNER, domain, local, ())
 
     def _with(self, node: With, domain: Lowered | None) -> Lowered:
@@ -235,7 +249,7 @@ class Lowering:
     def _bind_cte(self, cte: Cte, domain: Lowered | None) -> tuple[str, Relation]:
         needed = self.free.of_node(cte.node) & frozenset(_domain_ids(domain))
         over = self.restricted(domain, needed) if domain is not None and needed else None
-        value = trimmed(self.lower(cte.node, over), (*sorted(needed), *cte.ids))
+        value = trimmed(self.lower(cte.node, over), (*_domain_ids(over), *cte.ids))
         name = self.fresh_name()
         self._values[id(cte)] = Lowered(plan.LocalGet(name, value.relation.types), value.layout)
         return name, value.relation
@@ -482,6 +496,16 @@ def _placed_call(call: AggregateCall, placed: Iterable[Expr]) -> AggregateCall:
     condition = next(rest) if call.filter is not None else None
     order = tuple((next(rest), desc, nulls_first) for _, desc, nulls_first in call.order_by)
     return AggregateCall(call.func, args, call.type, call.distinct, condition, order)
+
+
+def _prints_differently(sql_type: SqlType) -> bool:
+    """Whether SQL calls values of the type equal that print differently."""
+    match sql_type.kind:
+        case Kind.NUMERIC:
+            return sql_type.scale is None
+        case Kind.REAL | Kind.DOUBLE | Kind.INTERVAL:
+            return True
+    return False
 
 
 def _domain_ids(domain: Lowered | None) -> tuple[int, ...]:
