@@ -14,7 +14,8 @@ from eddyline.expr.describe import describe
 from eddyline.expr.evaluate import evaluate
 from eddyline.expr.ir import And, Call, Case, Cast, Coalesce, Column, Expr, Literal, Or, Parameter, Raise
 from eddyline.expr.properties import can_fail
-from eddyline.repr.types import BOOLEAN, INTEGER, TEXT
+from eddyline.expr.text_io import literal_array, parse_literal
+from eddyline.repr.types import BOOLEAN, BYTEA, DATE, INTEGER, INTERVAL, NUMERIC, TEXT, TIME, TIMESTAMPTZ, UUID, numeric
 
 X, Y = Column(0, INTEGER), Column(1, INTEGER)
 A, B, C = (Column(i, BOOLEAN) for i in range(3))
@@ -22,6 +23,19 @@ ZERO = Literal(0, INTEGER)
 QUOTIENT = Call("int_div", (X, Y), INTEGER)
 Y_NOT_ZERO = Call("ne", (Y, ZERO), BOOLEAN)
 FAILS = Call("eq", (Call("int_div", (X, ZERO), INTEGER), ZERO), BOOLEAN)
+LAYOUTS = [
+    (BOOLEAN, "t"),
+    (INTEGER, "7"),
+    (numeric(2), "1.50"),
+    (NUMERIC, "1.500"),
+    (TEXT, "x"),
+    (BYTEA, "\\x00"),
+    (DATE, "2024-01-01"),
+    (TIME, "10:00"),
+    (TIMESTAMPTZ, "2024-01-01 00:00+00"),
+    (INTERVAL, "1 day"),
+    (UUID, "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11"),
+]
 TERNARY = [True, False, None]
 
 
@@ -218,3 +232,20 @@ def _interpret(expr: Expr, row: list[bool | None]) -> bool | str | None:
                 return value
             return _interpret(expr.whens[0][1] if value is True else expr.otherwise, row)
     raise AssertionError(expr)
+
+
+def test_case_over_plain_results_works_in_every_layout() -> None:
+    condition = Column(0, BOOLEAN)
+    flags = pa.array([True, False, None])
+    for sql_type, text in LAYOUTS:
+        values = literal_array(parse_literal(text, sql_type), sql_type, 3)
+        null = Literal(None, sql_type)
+        expr = Case(((condition, Column(1, sql_type)),), null, sql_type)
+        array, errors = evaluate(expr, [flags, values], 3)
+        array.validate()
+        assert errors is None and array.type == values.type
+        assert array.is_valid().to_pylist() == [True, False, False] and array[0] == values[0]
+        kept = evaluate(Case(((condition, null),), Column(1, sql_type), sql_type), [flags, values], 3).array
+        assert kept.is_valid().to_pylist() == [False, True, True] and kept[1] == values[1]
+        mixed = evaluate(Coalesce((expr, Column(1, sql_type)), sql_type), [flags, values], 3).array
+        assert mixed.equals(values)

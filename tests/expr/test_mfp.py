@@ -9,6 +9,7 @@ from eddyline.expr.ir import Call, Cast, Column, FilterStep, Literal, MapStep, M
 from eddyline.expr.mfp import apply_mfp
 from eddyline.repr.batch import Batch
 from eddyline.repr.rowerror import ERR_TYPES
+from eddyline.repr.time import Time
 from eddyline.repr.types import BOOLEAN, INTEGER, TEXT
 
 TYPES = (INTEGER, TEXT)
@@ -89,7 +90,7 @@ def test_long_samples_are_cut() -> None:
 
 def test_a_row_without_columns_can_fail() -> None:
     quotient = Call("int_div", (Literal(1, INTEGER), Literal(0, INTEGER)), INTEGER)
-    out, errs = apply_mfp(Mfp((MapStep(quotient),), (0,), (INTEGER,)), Batch.at((), (), 2, 5))
+    out, errs = apply_mfp(Mfp((MapStep(quotient),), (0,), (INTEGER,)), Batch.at((), (), 2, Time(5)))
     assert len(out) == 0 and errs is not None
     assert updates(errs) == [("22012", "division by zero", "(1 / 0)", "()", 5, 1)] * 2
 

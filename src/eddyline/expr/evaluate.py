@@ -117,7 +117,7 @@ def _task(expr: Expr, frame: Frame, fallibility: Fallibility) -> Task:
         case Cast():
             return _cast(expr, frame)
         case Case():
-            return _case(expr, frame)
+            return _case(expr, frame, fallibility)
         case And():
             return _connective(expr, frame, fallibility, absorbing=False)
         case Or():
@@ -326,7 +326,28 @@ def _narrow(frame: Frame, index: Int64s | None) -> Frame:
     return frame if index is None else frame.select(index)
 
 
-def _case(node: Case, frame: Frame) -> Task:
+def _plain_case(node: Case, fallibility: Fallibility) -> bool:
+    """Whether evaluating everything on all rows costs no more than selecting, and shows no error."""
+    results = (*(result for _, result in node.whens), node.otherwise)
+    plain = all(isinstance(r, Column | Literal) for r in results)
+    return plain and not any(fallibility.can_fail(condition) for condition, _ in node.whens)
+
+
+def _whole_case(node: Case, frame: Frame) -> Task:
+    conditions: list[Bools] = []
+    for condition, _ in node.whens:
+        value = yield condition, frame
+        conditions.append(_truth(value.data, frame.rows))
+    chosen = _column((yield node.otherwise, frame).data, frame.rows)
+    for truth, (_, result) in zip(reversed(conditions), reversed(node.whens), strict=True):
+        value = yield result, frame
+        chosen = pc.if_else(pa.array(truth), value.data, chosen)
+    return Value(chosen, None)
+
+
+def _case(node: Case, frame: Frame, fallibility: Fallibility) -> Task:
+    if _plain_case(node, fallibility):
+        return (yield from _whole_case(node, frame))
     pieces = _Pieces(node.type, frame.rows)
     remaining: Int64s | None = None  # rows no condition was true for yet, None: all
     for condition, result in node.whens:
@@ -388,9 +409,21 @@ def _coalesce(node: Coalesce, frame: Frame, fallibility: Fallibility) -> Task:
     return pieces.finish()
 
 
+def _whole_connective(node: And | Or, frame: Frame, *, absorbing: bool) -> Task:
+    """The same over arguments that cannot fail: in which order and on which rows they are evaluated does not show."""
+    combine = pc.or_kleene if absorbing else pc.and_kleene
+    result: pa.Array | pa.Scalar = pa.scalar(not absorbing)
+    for arg in node.args:
+        value = yield arg, frame
+        result = combine(result, value.data)
+    return Value(result, None)
+
+
 def _connective(node: And | Or, frame: Frame, fallibility: Fallibility, *, absorbing: bool) -> Task:
     """AND (absorbed by false) and OR (absorbed by true)."""
     rows = frame.rows
+    if not any(fallibility.can_fail(arg) for arg in node.args):
+        return (yield from _whole_connective(node, frame, absorbing=absorbing))
     decided = np.zeros(rows, np.bool_)  # absorbed: later arguments do not matter
     unknown = np.zeros(rows, np.bool_)
     failed = np.zeros(rows, np.bool_)
