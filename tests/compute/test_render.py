@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 
 import numpy as np
 import pytest
 
+from eddyline.compute.dataflow import Dataflow
+from eddyline.compute.stream import Output
 from eddyline.expr.ir import AggregateCall, Call, Column, FilterStep, Literal, MapStep, Mfp, SortKey
 from eddyline.plan.dataflow import (
     Arrange,
@@ -230,3 +233,73 @@ def test_nulls_survive_the_exchange() -> None:
     found = db.read("i")
     assert len(found) == 100
     assert found[(None, 7)] == 1
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_views_are_exact_after_crashes_at_any_point(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(seed)
+    db = Harness(1 + seed % 3, budget_rows=8)
+    db.table("t")
+    db.table("u")
+    t: Model = Counter()
+    u: Model = Counter()
+    db.commit({"t": change(rng, t), "u": change(rng, u)})
+    create_all(db)
+    fuse = int(rng.integers(5, 60))
+    step_operator = Dataflow.activate
+
+    def activate(dataflow: Dataflow, expired: Callable[[], bool]) -> bool:
+        nonlocal fuse
+        fuse -= 1
+        moved = step_operator(dataflow, expired)
+        if fuse == 0:
+            raise RuntimeError("boom")
+        return moved
+
+    monkeypatch.setattr(Dataflow, "activate", activate)
+    crashes = 0
+    for step in range(40):
+        db.commit({"t": change(rng, t)} if rng.random() < 0.6 else {"u": change(rng, u)})
+        for _ in range(int(rng.integers(0, 30))):
+            db.solo.step(int(rng.integers(db.workers)))
+            if rng.random() < 0.3:
+                db.receive()
+        if db.solo.failed:
+            crashes += 1
+            db.receive()
+            db.solo.close()
+            db.start()
+            fuse = int(rng.integers(5, 150))
+        if step % 13 == 12 and not db.solo.failed:
+            fuse = -1
+            assert read_all(db) == expected(t, u), f"step {step}"
+            fuse = int(rng.integers(5, 150))
+    fuse = -1
+    if db.solo.failed:
+        db.receive()
+        db.solo.close()
+        db.start()
+    assert crashes
+    assert read_all(db) == expected(t, u)
+
+
+def test_a_large_commit_enters_in_slices() -> None:
+    db = Harness(1, budget_rows=16)
+    db.table("t")
+    create = db.controller.create_dataflow
+    create(indexed("i", "t"))
+    db.settle()
+    db.commit({"t": pairs([(n, n) for n in range(1000)])})
+    sizes: list[int] = []
+    send = Output.send
+
+    def recording(output: Output, batch: Batch) -> None:
+        sizes.append(len(batch))
+        send(output, batch)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Output, "send", recording)
+        db.settle()
+    assert sum(sizes) == 1000
+    assert max(sizes) == 16
+    assert len(db.read("i")) == 1000
