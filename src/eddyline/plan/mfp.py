@@ -34,10 +34,6 @@ class MfpBuilder:
     def is_identity(self) -> bool:
         return not self._steps and self.columns == list(range(self._width))
 
-    @property
-    def has_steps(self) -> bool:
-        return bool(self._steps)
-
     def copy(self) -> MfpBuilder:
         other = MfpBuilder(())
         other._width = self._width

@@ -26,11 +26,10 @@ from eddyline.expr.ir import (
     rewrite,
 )
 from eddyline.expr.properties import can_fail
-from eddyline.repr.types import BOOLEAN, Kind, SqlType
+from eddyline.repr.types import Kind, SqlType
 
 __all__ = [
     "COMPARISONS",
-    "TRUE",
     "conjuncts",
     "fallible",
     "image_blind",
@@ -43,7 +42,6 @@ __all__ = [
     "substitute",
 ]
 
-TRUE = Literal(True, BOOLEAN)
 COMPARISONS = frozenset({"eq", "ne", "lt", "le", "gt", "ge", "is_distinct_from", "is_not_distinct_from"})
 _NULL_TESTS = frozenset({"is_null", "is_not_null"})
 _REJECTING_TESTS = frozenset({"is_not_null", "is_true", "is_false", "is_not_unknown"})
