@@ -1,6 +1,7 @@
 """Calls of fallible implementations that no row can make fail, because their constants are sound.
 
-``x LIKE 'a%'`` may then be evaluated anywhere, while ``x LIKE y`` must stay behind its guard.
+``x LIKE 'a%'`` may then be evaluated anywhere, while ``x LIKE y`` must stay behind its guard.  So may ``x / 10``, and
+sums and products of numerics whose declared precisions leave room for the result.
 """
 
 from __future__ import annotations
@@ -10,10 +11,11 @@ from typing import Final
 
 from eddyline.errors import DatabaseError
 from eddyline.expr.datetime_parts import has_field
-from eddyline.expr.ir import Call, Literal
+from eddyline.expr.ir import Call, Cast, Expr, Literal
 from eddyline.expr.pattern import is_complete_pattern
 from eddyline.expr.regex_match import compile_regex
 from eddyline.expr.regex_syntax import Flags
+from eddyline.kernels.numeric import MAX_DIGITS
 from eddyline.repr.types import Kind
 
 __all__ = ["is_total"]
@@ -81,9 +83,41 @@ def _extract(call: Call) -> bool:
     return call.args[1].type.kind in (Kind.TIME, Kind.INTERVAL) and _date_part(call)
 
 
+def _divides(call: Call) -> bool:
+    """Only division by -1 leaves the range, and only division by 0 has no result."""
+    divisor = _number(call, 1)
+    return divisor is not None and divisor not in (0, -1)
+
+
+def _whole_digits(expr: Expr) -> int | None:
+    """The most digits before the point that a numeric has; None if only its type's 38 are known."""
+    if isinstance(expr, Cast) and expr.input.type.kind in _INTEGER_DIGITS:
+        return _INTEGER_DIGITS[expr.input.type.kind]
+    if isinstance(expr, Literal) and isinstance(expr.value, str):
+        return len(expr.value.lstrip("-").partition(".")[0])
+    sql_type = expr.type
+    return None if sql_type.precision is None else max(sql_type.precision - (sql_type.scale or 0), 0)
+
+
+def _fits_sum(call: Call) -> bool:
+    whole = [_whole_digits(a) for a in call.args]
+    known = [w for w in whole if w is not None]
+    return len(known) == len(whole) and call.type.scale is not None and max(known) + 1 + call.type.scale <= MAX_DIGITS
+
+
+def _fits_product(call: Call) -> bool:
+    whole = [_whole_digits(a) for a in call.args]
+    known = [w for w in whole if w is not None]
+    return len(known) == len(whole) and call.type.scale is not None and sum(known) + call.type.scale <= MAX_DIGITS
+
+
+_INTEGER_DIGITS: Final = {Kind.SMALLINT: 5, Kind.INTEGER: 10, Kind.BIGINT: 19}
 _RULES: Final[dict[str, Callable[[Call], bool]]] = {
     **dict.fromkeys(("like", "not_like", "ilike", "not_ilike"), _like),
     **dict.fromkeys(("regex_match", "regex_imatch", "regex_not_match", "regex_not_imatch"), _matches),
+    **dict.fromkeys(("int_div", "int_mod"), _divides),
+    **dict.fromkeys(("numeric_add", "numeric_sub"), _fits_sum),
+    "numeric_mul": _fits_product,
     "regex_substring": _regex_substring,
     "substring": _substring,
     "bytea_substring": _substring,
