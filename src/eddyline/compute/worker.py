@@ -206,9 +206,10 @@ class Worker:
         if dataflow is None:
             return False
         start = self._clock()
-        moved = dataflow.activate(lambda: self._clock() - start >= self._activation_ns)
+        dataflow.activate(lambda: self._clock() - start >= self._activation_ns)
         self._after_activation(dataflow)
-        return moved
+        # Even if this one had nothing to do: others may be scheduled still, and nobody wakes the worker for them.
+        return True
 
     def _choose(self) -> Dataflow | None:
         """The oldest scheduled steady dataflow, or when it is their turn (or none) the oldest that hydrates."""
