@@ -136,3 +136,21 @@ def test_a_session_zone_reads_and_prints_timestamps() -> None:
     to_text = Cast(Cast(Column(0, TEXT), TIMESTAMPTZ, zone="Europe/Berlin"), DATE, zone="Asia/Tokyo")
     array, _ = evaluate(to_text, [pa.array(["2024-07-01 23:00"], pa.large_string())], 1)
     assert str(array[0].as_py()) == "2024-07-02"
+
+
+def test_slices_and_empty_columns_cast_like_whole_ones() -> None:
+    texts = pa.array(["x", "1.50", None, "-2.25", "y"], pa.large_string()).slice(1, 3)
+    for target in (NUMERIC, numeric(2), numeric(2, 6), DOUBLE, TEXT):
+        values, errors = cast_array(texts, TEXT, target)
+        assert errors is None and len(values) == 3
+        for back in (values, pa.concat_arrays([values, values]).slice(3)):
+            again = cast_array(back, target, TEXT).array
+            expected = ["1.5", None, "-2.25"] if target == DOUBLE else ["1.50", None, "-2.25"]
+            assert again.to_pylist() == expected
+            assert cast_array(back, target, target).array is back
+        empty = cast_array(values.slice(0, 0), target, TEXT).array
+        assert len(empty) == 0 and empty.type == pa.large_string()
+    numbers = cast_array(texts, TEXT, NUMERIC).array.slice(2)
+    assert cast_array(numbers, NUMERIC, INTEGER).array.to_pylist() == [-2]
+    assert cast_array(numbers, NUMERIC, DOUBLE).array.to_pylist() == [-2.25]
+    assert str(cast_array(numbers, NUMERIC, numeric(1)).array[0]) == "-2.3"
