@@ -183,13 +183,13 @@ def _create_index(engine: Engine, item: CatalogItem, view: CatalogView, at: Time
     if len(key) != len(item.keys):
         raise unsupported("an index on an expression", hint="index a view that computes the expression as a column")
     relation, facts = maintained_relation(Get(on.id, on.types), view, but_not=item.id)
-    _create_dataflow(engine, on.name, lower_index(relation, item.id, on.id, key, facts.indexes))
+    _create_dataflow(engine, on.name, lower_index(relation, item.id, on.id, key, facts.indexes, unique_keys=facts.unique_keys))
 
 
 def _create_materialized_view(engine: Engine, item: CatalogItem, view: CatalogView, at: Time) -> None:
     assert item.relation is not None
     relation, facts = maintained_relation(item.relation, view, but_not=None)
-    _create_dataflow(engine, item.name, lower_materialized_view(relation, item.id, facts.indexes))
+    _create_dataflow(engine, item.name, lower_materialized_view(relation, item.id, facts.indexes, unique_keys=facts.unique_keys))
 
 
 def maintained_relation(

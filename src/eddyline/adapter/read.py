@@ -26,9 +26,17 @@ from eddyline.expr.evaluate import evaluate
 from eddyline.expr.ir import Expr, Literal, Mfp
 from eddyline.expr.mfp import apply_mfp
 from eddyline.expr.text_io import literal_array
-from eddyline.plan.dataflow import DataflowClass, DataflowDescription
+from eddyline.plan.dataflow import (
+    Arrange,
+    DataflowClass,
+    DataflowDescription,
+    ExportIndex,
+    ImportIndex,
+    ImportSource,
+    Operator,
+)
 from eddyline.plan.fast_path import ConstantPlan, PeekPlan, substitute_in_fast_path
-from eddyline.plan.lower import lower_index
+from eddyline.plan.lower import lower
 from eddyline.plan.parameters import bind_parameters, substitute_parameters
 from eddyline.plan.relation import Relation
 from eddyline.protocol.messages import PeekResponse
@@ -40,7 +48,7 @@ from eddyline.sql.catalog_view import CatalogView
 from eddyline.sql.query import BoundQuery
 from eddyline.trace.order import order_rows
 
-__all__ = ["Interrupt", "ReadContext", "TooOldError", "choose_time", "constant_value", "finish", "read_rows"]
+__all__ = ["Interrupt", "ReadContext", "TooOldError", "choose_time", "constant_value", "finish", "imported", "read_rows"]
 
 _transient_ids = itertools.count(1)
 _WAIT_SLICE_S = 0.05
@@ -113,7 +121,7 @@ def read_rows(
     try:
         return _read_at(context, plan, parameters, as_of)
     except TooOldError as too_old:
-        if not plan.indexes:
+        if not plan.facts.indexes:
             raise too_old.error from None
     storage_plan = plan_read(relation, context.catalog, use_indexes=False)
     try:
@@ -173,17 +181,17 @@ def _read_at(context: ReadContext, plan: ReadPlan, parameters: Sequence[Literal]
     engine = context.engine
     prepared = _prepared(context, plan, parameters)
     with engine.control() as controller:
-        at = choose_time(context, controller, plan, as_of)
         try:
             if isinstance(prepared, PeekPlan):
+                at = choose_time(context, controller, (prepared.index,), plan.tables, as_of)
                 keys = prepared.literal_keys()
                 uuid = controller.peek(prepared.index, at, prepared.mfp, key_types=prepared.key_types, keys=keys)
             else:
                 transient = f"t{next(_transient_ids)}"
-                operators = lower_index(prepared, transient, transient, (), plan.indexes)
-                one_shot = DataflowDescription(transient, operators, at, at + 1, DataflowClass.ONE_SHOT_READ)
-                controller.create_dataflow(one_shot, as_of=at)
-                uuid = controller.peek(transient, at, _identity(prepared.types))
+                at = choose_time(context, controller, imported(prepared), plan.tables, as_of)
+                controller.create_dataflow(_one_shot(transient, prepared, at), as_of=at)
+                types = prepared[-1].types
+                uuid = controller.peek(transient, at, Mfp((), tuple(range(len(types))), types))
         except DatabaseError as error:
             if error.sqlstate == "22023" and "readable" in error.message:
                 raise TooOldError(error) from error
@@ -199,8 +207,10 @@ def _read_at(context: ReadContext, plan: ReadPlan, parameters: Sequence[Literal]
     return _rows_of(answer, context), at
 
 
-def _prepared(context: ReadContext, plan: ReadPlan, parameters: Sequence[Literal]) -> PeekPlan | Relation:
+def _prepared(context: ReadContext, plan: ReadPlan, parameters: Sequence[Literal]) -> PeekPlan | tuple[Operator, ...]:
     """What to send, without parameters and clock."""
+    if plan.operators is not None:
+        return plan.operators
     if isinstance(plan.fast, PeekPlan) and not plan.clocked:
         fast = substitute_in_fast_path(plan.fast, parameters) if plan.parameterised else plan.fast
         assert isinstance(fast, PeekPlan)
@@ -210,27 +220,48 @@ def _prepared(context: ReadContext, plan: ReadPlan, parameters: Sequence[Literal
         relation = substitute_parameters(relation, parameters)
     if plan.clocked:
         relation = with_clock(relation, context.transaction.now_us)
-    return relation
+    return lower(relation, plan.facts.indexes, unique_keys=plan.facts.unique_keys)
 
 
-def choose_time(context: ReadContext, controller: Controller, plan: ReadPlan, as_of: Time | None) -> Time:
-    """The read's time; ``TooOldError`` if the plan's collections can't answer at any time it may have."""
+def imported(operators: Sequence[Operator]) -> tuple[str, ...]:
+    """Ids of the collections that a dataflow reads."""
+    return tuple(dict.fromkeys(o.id for o in operators if isinstance(o, (ImportSource, ImportIndex))))
+
+
+def _one_shot(id: str, operators: tuple[Operator, ...], at: Time) -> DataflowDescription:
+    """The dataflow whose result can be peeked as index ``id``."""
+    last, types = len(operators) - 1, operators[-1].types
+    exported = (*operators, Arrange(last, (), types), ExportIndex(id, id, last + 1, (), types))
+    return DataflowDescription(id, exported, at, at + 1, DataflowClass.ONE_SHOT_READ)
+
+
+def choose_time(
+    context: ReadContext,
+    controller: Controller,
+    collections: Sequence[str],
+    tables: Sequence[str],
+    as_of: Time | None,
+) -> Time:
+    """The time of a read of ``collections``, whose base tables are ``tables``.
+
+    ``TooOldError`` if the collections can't answer at any time it may have.
+    """
     engine, transaction = context.engine, context.transaction
     assert transaction.newest is not None
-    for collection in plan.collections:
+    for collection in collections:
         if not controller.exists(collection):
             raise TooOldError(make_error("40001", "an object of the statement was dropped meanwhile"))
-    since = max((controller.since(c) for c in plan.collections), default=Frontier(0))
+    since = max((controller.since(c) for c in collections), default=Frontier(0))
     if as_of is not None:
         if as_of < since:
             detail = f"The oldest readable time (since) is {since}."
             raise TooOldError(make_error("22023", f"time {as_of} is no longer readable", detail=detail))
         return as_of
     if transaction.isolation == SERIALIZABLE and not transaction.explicit:
-        upper = min((controller.upper(c) for c in plan.collections), default=EMPTY)
+        upper = min((controller.upper(c) for c in collections), default=EMPTY)
         sealed = transaction.newest if upper == EMPTY else Time(upper - 1)
         return Time(max(since, min(sealed, transaction.newest)))
-    written = max((engine.store.last_write(t) for t in plan.tables if t in engine.store), default=Time(0))
+    written = max((engine.store.last_write(t) for t in tables if t in engine.store), default=Time(0))
     if transaction.explicit:
         at = max(min(written, transaction.newest), since)
         if at > transaction.newest:
@@ -283,10 +314,6 @@ def _check_size(batch: Batch, context: ReadContext) -> None:
         size = sum(c.nbytes for c in batch.columns)
         if size > limit:
             raise make_error("53200", "the result is larger than the memory limit", detail=f"{size} bytes, limit {limit}")
-
-
-def _identity(types: tuple[SqlType, ...]) -> Mfp:
-    return Mfp((), tuple(range(len(types))), types)
 
 
 def finish(query: BoundQuery, batch: Batch, parameters: Sequence[Literal], at: Time) -> ResultSet:

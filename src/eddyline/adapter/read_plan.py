@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from eddyline.adapter.catalog_changes import gets
 from eddyline.expr.ir import CLOCK, Call, Column, Expr, Literal, rewrite, walk
 from eddyline.plan.facts import CatalogFacts, IndexFacts
-from eddyline.plan.fast_path import FastPath, PeekPlan, fast_path
+from eddyline.plan.dataflow import Operator
+from eddyline.plan.fast_path import FastPath, fast_path
 from eddyline.plan.inline import inline_views
+from eddyline.plan.lower import lower
 from eddyline.plan.optimize import optimize
 from eddyline.plan.parameters import has_parameters, map_expressions
 from eddyline.plan.relation import Relation
@@ -23,15 +25,15 @@ __all__ = ["ReadPlan", "base_tables", "catalog_facts", "index_facts", "plan_read
 class ReadPlan:
     """``relation`` is optimized, over stored collections and indexed views.
 
-    ``collections``: ids of what it reads on the replica or in storage (an index where there is one).
+    ``operators``: the plan of a one-shot dataflow, where neither parameters nor the clock change it.
     ``tables``: the base tables below, through views and materialized views.
     """
 
     relation: Relation
     fast: FastPath | None
-    collections: tuple[str, ...]
+    operators: tuple[Operator, ...] | None
     tables: tuple[str, ...]
-    indexes: tuple[IndexFacts, ...]
+    facts: CatalogFacts
     clocked: bool
     parameterised: bool
 
@@ -49,19 +51,16 @@ def plan_read(relation: Relation, catalog: CatalogView, *, use_indexes: bool = T
 
     optimized = optimize(inline_views(relation, definition), facts)
     fast = fast_path(optimized, facts.indexes)
-    if isinstance(fast, PeekPlan):
-        collections: tuple[str, ...] = (fast.index,)
-    else:
-        by_object = {i.on: i.id for i in reversed(facts.indexes)}
-        collections = tuple(sorted({by_object.get(g, g) for g in gets(optimized)}))
+    clocked, parameterised = reads_clock(optimized), has_parameters(optimized)
+    fixed = fast is None and not clocked and not parameterised
     return ReadPlan(
         relation=optimized,
         fast=fast,
-        collections=collections,
+        operators=lower(optimized, facts.indexes, unique_keys=facts.unique_keys) if fixed else None,
         tables=base_tables(gets(relation), catalog),
-        indexes=facts.indexes,
-        clocked=reads_clock(optimized),
-        parameterised=has_parameters(optimized),
+        facts=facts,
+        clocked=clocked,
+        parameterised=parameterised,
     )
 
 

@@ -8,7 +8,7 @@ import time
 from collections.abc import Sequence
 
 from eddyline.adapter.outcome import Change, SubscriptionFeed
-from eddyline.adapter.read import ReadContext, TooOldError, choose_time
+from eddyline.adapter.read import ReadContext, TooOldError, choose_time, imported
 from eddyline.adapter.read_plan import plan_read
 from eddyline.errors import Error, make_error, unsupported
 from eddyline.expr.ir import Literal
@@ -44,15 +44,18 @@ def open_subscription(
     engine = context.engine
     id = f"s{next(_ids)}"
     responses: queue.SimpleQueue[SubscribeResponse | Error] = queue.SimpleQueue()
+    facts = plan.facts
+    operators = lower_subscribe(
+        optimized, id, facts.indexes, with_snapshot=statement.snapshot, unique_keys=facts.unique_keys
+    )
     with engine.control() as controller:
         try:
-            at = choose_time(context, controller, plan, as_of)
+            at = choose_time(context, controller, imported(operators), plan.tables, as_of)
         except TooOldError as too_old:
             raise too_old.error from None
         until = Frontier(up_to) if up_to is not None else EMPTY
         if until <= at:
             raise make_error("22023", f"UP TO {until} is not after AS OF {at}")
-        operators = lower_subscribe(optimized, id, plan.indexes, with_snapshot=statement.snapshot)
         controller.create_dataflow(DataflowDescription(statement.name or "subscription", operators, at, until), as_of=at)
         engine.feed(id, responses.put)
     subscription = _Running(context, id, until, responses, progress=statement.progress)

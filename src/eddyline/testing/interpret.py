@@ -112,14 +112,7 @@ class _Interpreter:
             case Reduce():
                 return self._reduce(relation)
             case Distinct():
-                types = relation.types
-                kept: dict[object, Row] = {}
-                counts: Counter[object] = Counter()
-                for row, n in self._in_order(relation.input):
-                    key = _keys(row, types)
-                    kept.setdefault(key, row)
-                    counts[key] += n
-                return Counter({row: 1 for key, row in kept.items() if counts[key] > 0})
+                return Counter({row: 1 for row, n in self._by_equality(relation.input) if n > 0})
             case TopK():
                 return self._top_k(relation)
             case Union():
@@ -127,7 +120,18 @@ class _Interpreter:
             case Negate():
                 return Counter({r: -n for r, n in self.run(relation.input).items()})
             case Threshold():
-                return Counter({r: n for r, n in self.run(relation.input).items() if n > 0})
+                return Counter({row: n for row, n in self._by_equality(relation.input) if n > 0})
+
+    def _by_equality(self, relation: Relation) -> list[tuple[Row, int]]:
+        """Rows that SQL calls equal as one, the first in canonical order, with the sum of their multiplicities."""
+        types = relation.types
+        kept: dict[object, Row] = {}
+        counts: Counter[object] = Counter()
+        for row, n in self._in_order(relation):
+            key = _keys(row, types)
+            kept.setdefault(key, row)
+            counts[key] += n
+        return [(row, counts[key]) for key, row in kept.items()]
 
     def _in_order(self, relation: Relation) -> list[tuple[Row, int]]:
         types = relation.types

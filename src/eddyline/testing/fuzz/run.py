@@ -16,6 +16,7 @@ from eddyline.testing.fuzz.schema import changes, random_tables
 __all__ = ["Mismatch", "Tally", "run_seed"]
 
 _VIEWS = 3
+_ANSWER_SECONDS = 5
 
 
 class Mismatch(AssertionError):
@@ -58,6 +59,8 @@ def run_seed(seed: int, steps: int, postgres: Connection, tally: Tally, *, inter
     script: list[str] = [t.ddl for t in tables]
     try:
         with eddyline.connect(interactive=interactive, workers=workers) as db:
+            # An answer that never comes is a mismatch, too.
+            db.execute(f"SET statement_timeout = '{_ANSWER_SECONDS}s'")
             for table in tables:
                 db.execute(table.ddl)
                 postgres.execute(table.ddl)
