@@ -11,6 +11,7 @@ import pytest
 from eddyline.expr.evaluate import evaluate
 from eddyline.expr.functions import overloads
 from eddyline.expr.ir import Call, Column, Expr, Literal
+from eddyline.expr.pattern import escape_regex
 from eddyline.expr.text_slices import Characters
 from eddyline.repr.types import BOOLEAN, INTEGER, TEXT, Kind, SqlType
 
@@ -125,3 +126,34 @@ def test_initcap_of_ascii_equals_that_of_mixed_columns() -> None:
     expected = ["Hello World", "", "A1b 2c_De-F", None, "X", "'Tis 3rd", "A"]
     assert run("initcap", (Column(0, TEXT),), [text("zz", *values).slice(1)]) == expected
     assert run("initcap", (Column(0, TEXT),), [text(*values, "éCOLE élan")]) == [*expected, "École Élan"]
+
+
+def test_many_distinct_patterns_answer_as_few_do() -> None:
+    rng = random.Random(7)
+    values = ["".join(rng.choices("aBß日%_,", k=rng.randrange(8))) for _ in range(400)]
+    others = ["".join(rng.choices("aBß日%_,\\", k=rng.randrange(1, 6))) for _ in range(400)]
+    patterns = [escape_regex(o) + rng.choice(["", "*", "|(a)"]) for o in others]
+    for func, second, result in (
+        ("like", others, BOOLEAN),
+        ("not_like", others, BOOLEAN),
+        ("ilike", others, BOOLEAN),
+        ("starts_with", others, BOOLEAN),
+        ("strpos", others, INTEGER),
+        ("btrim", others, TEXT),
+        ("ltrim", others, TEXT),
+        ("regex_match", patterns, BOOLEAN),
+        ("regex_not_imatch", patterns, BOOLEAN),
+        ("regex_substring", patterns, TEXT),
+    ):
+        call = Call(func, (Column(0, TEXT), Column(1, TEXT)), result)
+        whole, errors = evaluate(call, [text(*values), text(*second)], 400)
+        failed = {} if errors is None else dict(zip(errors.rows.tolist(), errors.messages, strict=True))
+        for start in range(0, 400, 40):
+            columns = [text(*values[start : start + 40]), text(*second[start : start + 40])]
+            part, part_errors = evaluate(call, columns, 40)
+            rows = (
+                {} if part_errors is None else dict(zip(part_errors.rows.tolist(), part_errors.messages, strict=True))
+            )
+            assert rows == {r - start: m for r, m in failed.items() if start <= r < start + 40}
+            kept = [r for r in range(40) if r not in rows]
+            assert [part[r].as_py() for r in kept] == [whole[r + start].as_py() for r in kept], func

@@ -50,7 +50,7 @@ def _position(args: Arguments, types: Sequence[SqlType], result: SqlType, rows: 
     def compute(needle: bytes, others: Sequence[pa.Array]) -> Evaluated:
         return Evaluated(pc.cast(pc.add(pc.find_substring(others[0], needle), 1), pa.int32()))
 
-    return per_constant(args, 1, pa.int32(), rows, compute).array
+    return per_constant(args, 1, pa.int32(), rows, compute, by_row=lambda data, needle: data.find(needle) + 1).array
 
 
 declare(

@@ -7,6 +7,7 @@ matched one by one.
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Sequence
 from typing import Final, NamedTuple
@@ -18,7 +19,7 @@ from eddyline.errors import DatabaseError, make_error
 from eddyline.expr.constants import per_constant
 from eddyline.expr.registry import Arguments, Evaluated, Overload, declare, implements
 from eddyline.expr.rowwise import map_rows
-from eddyline.expr.text_functions import lowered, padded
+from eddyline.expr.text_functions import lower_text, lowered, padded
 from eddyline.repr.types import BOOLEAN, TEXT, Kind, SqlType
 
 __all__ = ["escape_regex", "is_complete_pattern", "like"]
@@ -85,12 +86,26 @@ def like(text: pa.Array, pattern: str) -> Evaluated:
             return Evaluated(pc.ends_with(text, literal))
         case [("%", True), (literal, False), ("%", True)]:
             return Evaluated(pc.match_substring(text, literal))
-    body = "".join((".*" if p.text == "%" else ".") if p.wild else escape_regex(p.text) for p in pieces)
+    body = _regex(pieces)
     try:
         return Evaluated(pc.match_substring_regex(text, rf"(?s)\A{body}\z"))
     except pa.ArrowInvalid:  # a pattern too large for that engine
-        compiled = re.compile(body, re.DOTALL)
-        return map_rows([text], lambda value: compiled.fullmatch(value) is not None, pa.bool_())
+        return map_rows([text], lambda value: _like_one(value, pattern), pa.bool_())
+
+
+def _regex(pieces: list[_Piece]) -> str:
+    return "".join((".*" if p.text == "%" else ".") if p.wild else escape_regex(p.text) for p in pieces)
+
+
+@functools.lru_cache(maxsize=4096)
+def _compiled(pattern: str) -> re.Pattern[str] | None:
+    pieces = _pieces(pattern)
+    return None if pieces is None else re.compile(_regex(pieces), re.DOTALL)
+
+
+def _like_one(text: str, pattern: str) -> bool:
+    compiled = _compiled(pattern)
+    return _match_unfinished(text, pattern) if compiled is None else compiled.fullmatch(text) is not None
 
 
 def _unfinished() -> DatabaseError:
@@ -144,14 +159,20 @@ def _match_many(text: str, pattern: str, t: int, p: int) -> bool | None:
 
 def _like(args: Arguments, types: Sequence[SqlType], rows: int, *, fold: bool, negate: bool) -> Evaluated:
     def compute(pattern: str, others: Sequence[pa.Array]) -> Evaluated:
-        text = padded(others[0], types[0])
+        text = others[0]
         if fold:
             text = lowered(text)
             pattern = lowered(pa.array([pattern], pa.large_string()))[0].as_py()
         found = like(text, pattern)
         return Evaluated(pc.invert(found.array), found.errors) if negate else found
 
-    return per_constant(args, 1, pa.bool_(), rows, compute)
+    def by_row(value: str, pattern: str) -> bool:
+        if fold:
+            value, pattern = lower_text(value), lower_text(pattern)
+        return _like_one(value, pattern) is not negate
+
+    operands = Arguments([padded(args[0], types[0]), args.operand(1)], rows)
+    return per_constant(operands, 1, pa.bool_(), rows, compute, by_row=by_row)
 
 
 @implements("like", fallible=True)

@@ -26,10 +26,14 @@ _TEXT: Final = pa.large_string()
 
 def _matches(args: Arguments, types: Sequence[SqlType], rows: int, *, fold: bool, negate: bool) -> Evaluated:
     def compute(pattern: str, others: Sequence[pa.Array]) -> Evaluated:
-        found = match_column(padded(others[0], types[0]), compile_regex(pattern, Flags(ignore_case=fold)))
+        found = match_column(others[0], compile_regex(pattern, Flags(ignore_case=fold)))
         return Evaluated(pc.invert(found.array), found.errors) if negate else found
 
-    return per_constant(args, 1, pa.bool_(), rows, compute)
+    def by_row(text: str, pattern: str) -> bool:
+        return (compile_regex(pattern, Flags(ignore_case=fold)).first.search(text) is not None) is not negate
+
+    operands = Arguments([padded(args[0], types[0]), args.operand(1)], rows)
+    return per_constant(operands, 1, pa.bool_(), rows, compute, by_row=by_row)
 
 
 @implements("regex_match", fallible=True)
@@ -56,21 +60,19 @@ def _not_imatch(args: Arguments, types: Sequence[SqlType], result: SqlType, rows
 def _regex_substring(args: Arguments, types: Sequence[SqlType], result: SqlType, rows: int) -> Evaluated:
     """The first group of the first match, the whole match if there are no groups, NULL without a match."""
 
-    def compute(pattern: str, others: Sequence[pa.Array]) -> Evaluated:
+    def by_row(text: str, pattern: str) -> str | None:
         matcher = compile_regex(pattern, Flags())
-        group = 1 if matcher.regex.groups else 0
+        found = matcher.search(text)
+        if found is None:
+            return None
+        if matcher.regex.groups:
+            matcher.require_captures()
+        return found[1 if matcher.regex.groups else 0]
 
-        def part(text: str) -> str | None:
-            found = matcher.search(text)
-            if found is None:
-                return None
-            if group:
-                matcher.require_captures()
-            return found[group]
+    def compute(pattern: str, others: Sequence[pa.Array]) -> Evaluated:
+        return map_rows([others[0]], lambda text: by_row(text, pattern), _TEXT)
 
-        return map_rows([others[0]], part, _TEXT)
-
-    return per_constant(args, 1, _TEXT, rows, compute)
+    return per_constant(args, 1, _TEXT, rows, compute, by_row=by_row)
 
 
 _REFERENCE: Final = re.compile(r"\\(?:([0-9&])|(\\)|)", re.DOTALL)

@@ -24,7 +24,7 @@ from eddyline.expr.text_output import text_of
 from eddyline.expr.text_slices import Characters, bytes_of, offsets_of
 from eddyline.repr.types import INTEGER, TEXT, Kind, SqlType
 
-__all__ = ["MAX_BYTES", "TOO_LONG", "lowered", "padded", "raised"]
+__all__ = ["MAX_BYTES", "TOO_LONG", "lower_text", "lowered", "padded", "raised"]
 
 K = Kind
 MAX_BYTES: Final = 2**30 - 5  # a value with its header is below 1 GB
@@ -61,9 +61,13 @@ def _upper_function(args: Arguments, types: Sequence[SqlType], result: SqlType, 
 _WORD: Final = re.compile(r"[^\W_]+")
 
 
+def lower_text(text: str) -> str:
+    """One value of ``lowered``."""
+    return "".join(low if len(low := c.lower()) == 1 else low[0] for c in text)
+
+
 def _initcap(text: str) -> str:
-    lower = "".join(low if len(low := c.lower()) == 1 else c for c in text)
-    return _WORD.sub(lambda m: _upper(m[0][0]) + m[0][1:], lower)
+    return _WORD.sub(lambda m: _upper(m[0][0]) + lower_text(m[0][1:]), text)
 
 
 def _initcap_ascii(array: pa.Array) -> pa.Array:
@@ -279,7 +283,8 @@ def _trimmed(args: Arguments, rows: int, side: str) -> pa.Array:
     def compute(characters: str, others: Sequence[pa.Array]) -> Evaluated:
         return Evaluated(trim(others[0], characters) if characters else others[0])
 
-    return per_constant(args, 1, _TEXT, rows, compute).array
+    strip = {"both": str.strip, "left": str.lstrip, "right": str.rstrip}[side]
+    return per_constant(args, 1, _TEXT, rows, compute, by_row=strip).array
 
 
 @implements("btrim")

@@ -36,7 +36,7 @@ def _strpos(args: Arguments, types: Sequence[SqlType], result: SqlType, rows: in
         index = np.where(found < 0, 0, characters.character_index(position) + 1)
         return Evaluated(pa.array(index.astype(np.int32)))
 
-    return per_constant(args, 1, pa.int32(), rows, compute).array
+    return per_constant(args, 1, pa.int32(), rows, compute, by_row=lambda text, needle: text.find(needle) + 1).array
 
 
 @implements("starts_with")
@@ -44,7 +44,7 @@ def _starts_with(args: Arguments, types: Sequence[SqlType], result: SqlType, row
     def compute(prefix: str, others: Sequence[pa.Array]) -> Evaluated:
         return Evaluated(pc.starts_with(others[0], prefix))
 
-    return per_constant(args, 1, pa.bool_(), rows, compute).array
+    return per_constant(args, 1, pa.bool_(), rows, compute, by_row=str.startswith).array
 
 
 @implements("replace", fallible=True)
@@ -82,8 +82,14 @@ def _split_part(args: Arguments, types: Sequence[SqlType], result: SqlType, rows
         text, numbers = others
         return Evaluated(_fields(text, delimiter, integers(numbers)))
 
-    parts = per_constant(args, 1, _TEXT, rows, compute)
+    parts = per_constant(args, 1, _TEXT, rows, compute, by_row=_one_field)
     return Evaluated(parts.array, failures(number == 0, "22023", "field position must not be zero"))
+
+
+def _one_field(text: str, delimiter: str, number: int) -> str:
+    fields = text.split(delimiter) if delimiter else [text]
+    index = number - 1 if number > 0 else number + len(fields)
+    return fields[index] if 0 <= index < len(fields) and number else ""
 
 
 def _fields(text: pa.Array, delimiter: str, number: Int64s) -> pa.Array:
