@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 import postgast
 import pytest
 
@@ -242,3 +244,13 @@ def test_correlated_subquery_tells_equal_values_apart_that_print_differently() -
     )
     _, rows = run_text(query)
     assert sorted(rows, key=str) == [("1.0", "1.0eins"), ("1.00", "1.00eins"), ("2", "2two")]
+
+
+@pytest.mark.parametrize(
+    ("operation", "expected"),
+    [("EXCEPT ALL", [1]), ("INTERSECT ALL", [1, 2.5]), ("EXCEPT", []), ("INTERSECT", [1, 2.5])],
+)
+def test_set_operations_match_rows_by_equality_not_by_print(operation: str, expected: list[float]) -> None:
+    query = f"(VALUES (1.0), (1.0), (2.5)) {operation} (VALUES (1.00), (2.50), (7.000))"
+    _, rows = run_text(query)
+    assert sorted(Decimal(r[0] or "NaN") for r in rows) == expected

@@ -469,7 +469,11 @@ class Lowering:
         name = self.fresh_name()
         local = plan.LocalGet(name, left.types)
         surplus = plan.Threshold(plan.Union((local, plan.Negate(right))))
-        return Lowered(plan.Let(name, left, plan.Union((local, plan.Negate(surplus)))), layout)
+        common: Relation = plan.Union((local, plan.Negate(surplus)))
+        if any(_prints_differently(t) for t in left.types):
+            # The surplus may show an equal row in another print, which only counting by equality cancels.
+            common = plan.Threshold(common)
+        return Lowered(plan.Let(name, left, common), layout)
 
 
 def _distinct_set(kind: SetKind, left: Relation, right: Relation) -> Relation:
