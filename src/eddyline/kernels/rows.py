@@ -349,25 +349,18 @@ def sort_rows(
     """
     n = rows.shape[0]
     count = buckets.shape[0] - 1
-    size = count
-    bits = 0
-    while size > 1:
-        size >>= 1
-        bits += 1
-    shift = np.uint64(64 - bits)
-    if count == 1:
-        for i in range(n):
-            rows[i] = i
-        _merge_sort(descs, hashes, words, times, rows, scratch, 0, n)
-        return
+    mask = np.uint64(count - 1)
+    shift = np.uint64(0)
+    while mask << shift < np.uint64(1 << 63) and count > 1:
+        shift += _ONE
     for b in range(count + 1):
         buckets[b] = 0
     for i in range(n):
-        buckets[np.int64(hashes[i] >> shift) + 1] += 1
+        buckets[np.int64((hashes[i] >> shift) & mask) + 1] += 1
     for b in range(count):
         buckets[b + 1] += buckets[b]
     for i in range(n):
-        bucket = np.int64(hashes[i] >> shift)
+        bucket = np.int64((hashes[i] >> shift) & mask)
         rows[buckets[bucket]] = i
         buckets[bucket] += 1
     begin = 0
