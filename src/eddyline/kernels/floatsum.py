@@ -237,10 +237,7 @@ def round_digits(digits, column, width, exponent, precision, least, out):  # typ
         while head != np.uint64(0):
             size += 1
             head >>= np.uint64(1)
-        if size + scale > highest:
-            result = np.inf
-        else:
-            result = math.ldexp(value_float, scale)
+        result = np.inf if size + scale > highest else math.ldexp(value_float, scale)
         out[i] = -result if negative else result
 
 
