@@ -13,7 +13,7 @@ from postgast import pg_query_pb2 as pb
 
 from eddyline.errors import unsupported
 
-__all__ = ["AstNode", "enum_name", "expect_fields", "kind_of", "name_list", "string_of", "unwrap"]
+__all__ = ["AstNode", "enum_name", "expect_fields", "kind_of", "name_list", "start_of", "string_of", "unwrap", "words"]
 
 AstNode: TypeAlias = Any
 """A protobuf message; libpg_query's classes carry no static types."""
@@ -88,3 +88,22 @@ def enum_name(message: AstNode, field: str) -> str:
     descriptor = message.DESCRIPTOR.fields_by_name[field].enum_type
     value = descriptor.values_by_number.get(getattr(message, field))
     return str(value.name) if value is not None else ""
+
+
+def start_of(node: AstNode) -> int:
+    """The byte offset at which an expression starts, -1 when unknown; infix operators start with their left side."""
+    while True:
+        inner = unwrap(node)
+        kind = kind_of(node)
+        if kind == "a_expr" and inner.HasField("lexpr"):
+            left = start_of(inner.lexpr) if kind_of(inner.lexpr) != "a_expr" else None
+            if left is None:
+                node = inner.lexpr
+                continue
+            return left if left >= 0 else int(inner.location)
+        if kind == "type_cast" and inner.location >= 0:
+            node = inner.arg
+            continue
+        if kind == "type_cast":
+            return int(inner.type_name.location)
+        return int(getattr(inner, "location", -1))

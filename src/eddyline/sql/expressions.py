@@ -17,7 +17,7 @@ from eddyline.expr.casts import cast_context
 from eddyline.expr.ir import Call, Case, Coalesce, Expr, Literal
 from eddyline.repr.types import BOOLEAN, INTERVAL, TEXT, TIMESTAMPTZ, UNKNOWN, Kind, SqlType
 from eddyline.sql.algebra import Subquery, SubqueryKind
-from eddyline.sql.ast import AstNode, enum_name, expect_fields, kind_of, name_list, unwrap, words
+from eddyline.sql.ast import AstNode, enum_name, expect_fields, kind_of, name_list, start_of, unwrap, words
 from eddyline.sql.binding import Context, RowValue
 from eddyline.sql.columns import bind_column
 from eddyline.sql.comparison import (
@@ -84,20 +84,7 @@ def as_boolean(expr: Expr, context: Context, clause: str, position: int | None) 
 
 def position_of(node: AstNode, context: Context) -> int | None:
     """Where an expression starts, as PostgreSQL reports it; None when unknown."""
-    inner = unwrap(node)
-    if inner is None:
-        return None
-    location = getattr(inner, "location", -1)
-    kind = kind_of(node)
-    if kind == "a_expr" and inner.HasField("lexpr"):
-        left = position_of(inner.lexpr, context)
-        if left is not None:
-            return left
-    if kind == "type_cast" and location < 0:
-        location = inner.type_name.location
-    elif kind == "type_cast":
-        return position_of(inner.arg, context) or context.binding.locate(location)
-    return context.binding.locate(location)
+    return context.binding.locate(start_of(node))
 
 
 def bind_value(node: AstNode, context: Context) -> Value:

@@ -11,7 +11,7 @@ from eddyline.expr.functions import aggregate_overloads, overloads
 from eddyline.expr.ir import AggregateCall, Call, Expr
 from eddyline.repr.types import INTEGER, TEXT, TIMESTAMPTZ, SqlType
 from eddyline.sql.algebra import FreeIds, aggregate_exprs
-from eddyline.sql.ast import AstNode, expect_fields, name_list, unwrap
+from eddyline.sql.ast import AstNode, expect_fields, name_list, start_of
 from eddyline.sql.binding import Block, Context
 from eddyline.sql.conversion import coerce, is_unknown
 from eddyline.sql.ordering import sort_flags
@@ -245,7 +245,8 @@ def bind_function(
         return Call("now", (), TIMESTAMPTZ)
     if not overloads(call.name):
         return _without_overloads(call, args, cast)
-    return bind_call(call.name, args, context.binding.parameters, position)
+    places = [context.binding.locate(start_of(a)) for a in node.args]
+    return bind_call(call.name, args, context.binding.parameters, position, places)
 
 
 def _without_overloads(call: _Call, args: Sequence[Expr], cast: ExplicitCast) -> Expr:
@@ -307,7 +308,8 @@ def _bind_parts(call: _Call, bind: Bind, bind_boolean: Callable[[AstNode, Contex
     node, context = call.node, call.context
     parameters = context.binding.parameters
     args = [bind(a, context) for a in node.args]
-    chosen, cast, result = bind_aggregate(call.name, args, parameters, call.position)
+    places = [context.binding.locate(start_of(a)) for a in node.args]
+    chosen, cast, result = bind_aggregate(call.name, args, parameters, call.position, places)
     condition = bind_boolean(node.agg_filter, context, "FILTER") if node.HasField("agg_filter") else None
     order = []
     for item in node.agg_order:
@@ -320,7 +322,7 @@ def _bind_parts(call: _Call, bind: Bind, bind_boolean: Callable[[AstNode, Contex
             raise make_error(
                 "42P10",
                 "in an aggregate with DISTINCT, ORDER BY expressions must appear in argument list",
-                position=context.binding.locate(getattr(unwrap(item.sort_by.node), "location", -1)),
+                position=context.binding.locate(start_of(item.sort_by.node)),
             )
         order.append((value, *sort_flags(item.sort_by, context.binding.locate)))
     keep_order = tuple(order) if chosen.func in _ORDER_MATTERS else ()
