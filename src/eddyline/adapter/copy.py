@@ -1,18 +1,38 @@
-"""COPY."""
+"""COPY: rows between tables or queries and files, in PostgreSQL's text and csv formats and in parquet."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
-from eddyline.adapter.outcome import Outcome
-from eddyline.adapter.read import ReadContext
-from eddyline.errors import unsupported
+from eddyline.adapter.copy_from import copy_from
+from eddyline.adapter.copy_to import copy_to
+from eddyline.adapter.outcome import Outcome, ResultSet
+from eddyline.adapter.overlay import overlaid
+from eddyline.adapter.read import ReadContext, finish, read_rows
+from eddyline.adapter.read_plan import plan_read
 from eddyline.expr.ir import Literal
+from eddyline.sql.query import BoundQuery
 from eddyline.sql.statements import Copy
 
 __all__ = ["copy"]
 
 
 def copy(context: ReadContext, statement: Copy, parameters: Sequence[Literal], file: Any) -> Outcome:
-    raise unsupported("COPY")
+    """``file``: what STDIN reads or STDOUT writes; see ``copy_streams``."""
+    if statement.query is None:
+        rows = copy_from(context, statement, file)
+    else:
+        result = _result(context, statement.query, parameters)
+        rows = copy_to(context.interrupt, statement, result, file)
+    return Outcome(f"COPY {rows}", affected=rows)
+
+
+def _result(context: ReadContext, query: BoundQuery, parameters: Sequence[Literal]) -> ResultSet:
+    relation = query.relation
+    writes = context.transaction.writes
+    if writes:
+        relation = overlaid(relation, context.catalog, writes)
+    plan = plan_read(relation, context.catalog, use_indexes=not writes)
+    batch, at = read_rows(context, plan, relation, parameters)
+    return finish(query, batch, parameters, at)

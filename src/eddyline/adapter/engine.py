@@ -25,7 +25,7 @@ from eddyline.compute.solo import Solo
 from eddyline.controller.controller import Controller
 from eddyline.controller.events import Event, PeekAnswered, ReplicaFailed, SubscriptionChanged
 from eddyline.errors import Error, InterfaceError, make_error
-from eddyline.protocol.messages import PeekResponse, Response, SubscribeResponse
+from eddyline.protocol.messages import Peek, PeekResponse, Response, SubscribeResponse
 from eddyline.repr.batch import Batch
 from eddyline.repr.time import Time
 from eddyline.storage.store import TableStore
@@ -139,6 +139,10 @@ class Engine:
         """As ``control``, also while the database closes: for giving things back."""
         with self._control:
             yield self._controller
+
+    def answer_now(self, peek: Peek, cancelled: Callable[[], bool]) -> PeekResponse | None:
+        """The answer, found on this thread, if the index has sealed the time; a thread hop costs more than a lookup."""
+        return self._replica.answer_now(peek, cancelled)
 
     def expect(self, uuid: str, waiter: Waiter) -> None:
         """Where the answer of peek ``uuid`` goes.  Call within ``control``, right after the peek."""

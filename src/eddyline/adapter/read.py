@@ -9,7 +9,8 @@ from __future__ import annotations
 import itertools
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
@@ -39,7 +40,7 @@ from eddyline.plan.fast_path import ConstantPlan, PeekPlan, substitute_in_fast_p
 from eddyline.plan.lower import lower
 from eddyline.plan.parameters import bind_parameters, substitute_parameters
 from eddyline.plan.relation import Relation
-from eddyline.protocol.messages import PeekResponse
+from eddyline.protocol.messages import Peek, PeekResponse
 from eddyline.repr.batch import Batch, concat_arrays
 from eddyline.repr.rowerror import row_error
 from eddyline.repr.time import EMPTY, Frontier, Time
@@ -81,6 +82,10 @@ class Interrupt:
 
     def remaining_s(self) -> float | None:
         return None if self.deadline is None else max(0.0, self.deadline - time.monotonic())
+
+    def expired(self) -> bool:
+        """Whether the statement was cancelled or its time is up."""
+        return self.cancelled() or (self.deadline is not None and time.monotonic() >= self.deadline)
 
     def check(self) -> None:
         """Raises 57014 if the statement was cancelled or its time is up."""
@@ -176,35 +181,63 @@ def _time_without_tables(context: ReadContext, as_of: Time | None) -> Time:
 def _read_at(context: ReadContext, plan: ReadPlan, parameters: Sequence[Literal], as_of: Time | None) -> tuple[Batch, Time]:
     if as_of is not None:
         _wait_closed(context, plan, as_of)
-    waiter = Waiter()
-    transient: str | None = None
-    engine = context.engine
     prepared = _prepared(context, plan, parameters)
+    if isinstance(prepared, PeekPlan):
+        return _peek_index(context, plan, prepared, as_of)
+    return _peek_one_shot(context, plan, prepared, as_of)
+
+
+def _peek_index(context: ReadContext, plan: ReadPlan, peek: PeekPlan, as_of: Time | None) -> tuple[Batch, Time]:
+    """Off the index: on this thread if it has sealed the time, else by the replica once it has."""
+    engine, interrupt = context.engine, context.interrupt
+    keys = peek.literal_keys()
     with engine.control() as controller:
+        at = choose_time(context, controller, (peek.index,), plan.tables, as_of)
+    answer = engine.answer_now(
+        Peek(peek.index, "", at, peek.key_types, keys, peek.mfp), interrupt.expired
+    )
+    if answer is None:
+        waiter = Waiter()
+        with engine.control() as controller, _too_old():
+            uuid = controller.peek(peek.index, at, peek.mfp, key_types=peek.key_types, keys=keys)
+            engine.expect(uuid, waiter)
         try:
-            if isinstance(prepared, PeekPlan):
-                at = choose_time(context, controller, (prepared.index,), plan.tables, as_of)
-                keys = prepared.literal_keys()
-                uuid = controller.peek(prepared.index, at, prepared.mfp, key_types=prepared.key_types, keys=keys)
-            else:
-                transient = f"t{next(_transient_ids)}"
-                at = choose_time(context, controller, imported(prepared), plan.tables, as_of)
-                controller.create_dataflow(_one_shot(transient, prepared, at), as_of=at)
-                types = prepared[-1].types
-                uuid = controller.peek(transient, at, Mfp((), tuple(range(len(types))), types))
-        except DatabaseError as error:
-            if error.sqlstate == "22023" and "readable" in error.message:
-                raise TooOldError(error) from error
-            raise
+            answer = _wait(context, waiter)
+        finally:
+            engine.forget(uuid)
+    return _rows_of(answer, context), at
+
+
+def _peek_one_shot(
+    context: ReadContext, plan: ReadPlan, operators: tuple[Operator, ...], as_of: Time | None
+) -> tuple[Batch, Time]:
+    """By a dataflow that lives for this read."""
+    engine, waiter = context.engine, Waiter()
+    transient = f"t{next(_transient_ids)}"
+    types = operators[-1].types
+    with engine.control() as controller, _too_old():
+        at = choose_time(context, controller, imported(operators), plan.tables, as_of)
+        controller.create_dataflow(_one_shot(transient, operators, at), as_of=at)
+        uuid = controller.peek(transient, at, Mfp((), tuple(range(len(types))), types))
         engine.expect(uuid, waiter)
     try:
         answer = _wait(context, waiter)
     finally:
         engine.forget(uuid)
-        if transient is not None:
-            with engine.control_unchecked() as controller:
-                controller.drop(transient)
+        with engine.control_unchecked() as controller:
+            controller.drop(transient)
     return _rows_of(answer, context), at
+
+
+@contextmanager
+def _too_old() -> Iterator[None]:
+    """Compaction may pass the time between its choice and the hold: then the read is planned again."""
+    try:
+        yield
+    except DatabaseError as error:
+        if error.sqlstate == "22023" and "readable" in error.message:
+            raise TooOldError(error) from error
+        raise
 
 
 def _prepared(context: ReadContext, plan: ReadPlan, parameters: Sequence[Literal]) -> PeekPlan | tuple[Operator, ...]:
@@ -301,6 +334,7 @@ def _rows_of(answer: PeekResponse, context: ReadContext) -> Batch:
         sqlstate, message, detail = answer.error
         raise make_error(sqlstate, message, detail=detail)
     if answer.canceled or answer.rows is None:
+        context.interrupt.check()
         raise cancelled_error()
     batch = answer.rows.payload
     assert isinstance(batch, Batch)

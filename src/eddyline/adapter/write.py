@@ -32,6 +32,7 @@ from eddyline.trace.run import consolidate
 from eddyline.trace.duplicates import first_equal
 
 __all__ = [
+    "check_not_null",
     "delete",
     "delete_rows",
     "evaluate_columns",
@@ -72,7 +73,7 @@ def update(context: ReadContext, statement: Update, parameters: Sequence[Literal
     width = len(table.columns)
     old = Batch(table.types, found.columns[:width], found.times, -found.diffs)
     new = Batch(table.types, found.columns[width : 2 * width], found.times, found.diffs)
-    _check_not_null(table, new)
+    check_not_null(table, new)
     _check_keys(context, table, new, gone=old)
     _add(context, table, old, new)
     affected = int(found.diffs.sum())
@@ -108,7 +109,7 @@ def truncate(context: ReadContext, statement: Truncate) -> Outcome:
 
 def insert_rows(context: ReadContext, table: CatalogItem, rows: Batch) -> Batch:
     """Adds ``rows`` (diffs 1) to the transaction's writes; raises 23502, and 23505 as far as it can be seen now."""
-    _check_not_null(table, rows)
+    check_not_null(table, rows)
     if context.transaction.explicit:
         _check_keys(context, table, rows, gone=None)
     _add(context, table, rows)
@@ -121,7 +122,7 @@ def upsert_rows(context: ReadContext, table: CatalogItem, rows: Batch) -> Batch:
     if not table.primary_key:
         raise make_error("42P10", f'table "{table.name}" has no primary key to upsert by')
     _lock(context, {table.id})
-    _check_not_null(table, rows)
+    check_not_null(table, rows)
     _check_distinct_keys(context, table, rows)
     replaced = _live_by_key(context, table, _key_columns(table, rows))
     _add(context, table, replaced.negated(), rows)
@@ -150,7 +151,7 @@ def delete_rows(context: ReadContext, table: CatalogItem, columns: Sequence[pa.A
 def _insert_on_conflict(
     context: ReadContext, table: CatalogItem, rows: Batch, conflict: OnConflict, parameters: Sequence[Literal]
 ) -> Batch:
-    _check_not_null(table, rows)
+    check_not_null(table, rows)
     keys = _key_columns(table, rows)
     key_types = [table.types[c] for c in table.primary_key]
     first = first_equal(keys, key_types, len(rows), context.engine.hasher)
@@ -178,7 +179,7 @@ def _insert_on_conflict(
         both = tuple(c.take(pa.array(kept)) for c in both)
     columns = evaluate_columns(conflict.assignments, both, len(old), parameters, context)
     new = Batch.at(table.types, columns, len(old), _AT)
-    _check_not_null(table, new)
+    check_not_null(table, new)
     _check_keys(context, table, new, gone=old.negated())
     _add(context, table, old.negated(), new, fresh)
     return Batch.concat(table.types, [fresh, new])
@@ -230,7 +231,7 @@ def _key_columns(table: CatalogItem, rows: Batch) -> tuple[pa.Array, ...]:
 # -- checks -------------------------------------------------------------------------------------------------------------
 
 
-def _check_not_null(table: CatalogItem, rows: Batch) -> None:
+def check_not_null(table: CatalogItem, rows: Batch) -> None:
     for i, column in enumerate(table.columns):
         if column.not_null and rows.columns[i].null_count:
             bad = int(np.flatnonzero(np.asarray(rows.columns[i].is_null()))[0])

@@ -1,0 +1,293 @@
+"""COPY FROM: records to rows of a table, with PostgreSQL's first error and where it happened.
+
+PostgreSQL goes through the data value by value.  Here a block of records is converted column by column, and of all
+failures the one that PostgreSQL would have met first is raised: by record, then by column.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet
+
+from eddyline.adapter.copy_scan import RecordBlock, record_blocks
+from eddyline.adapter.copy_streams import read_pieces, seekable
+from eddyline.adapter.ingest_rows import table_rows
+from eddyline.adapter.read import ReadContext
+from eddyline.adapter.write import check_not_null, evaluate_columns, insert_rows, wait_capacity
+from eddyline.errors import DatabaseError, make_error
+from eddyline.expr.casts import cast_array
+from eddyline.expr.ir import Literal
+from eddyline.repr.batch import Batch
+from eddyline.repr.time import Time
+from eddyline.repr.types import TEXT
+from eddyline.sql.catalog_view import CatalogItem
+from eddyline.sql.statements import Copy, CopyFormat
+
+__all__ = ["copy_from"]
+
+_SHOWN_CHARS = 100
+_BEFORE_COLUMNS = -1  # where failures of a whole record stand among those of its columns
+
+
+class _Failure(NamedTuple):
+    """``column``: position among the statement's columns, or after them for what concerns the finished row."""
+
+    record: int
+    column: int
+    error: DatabaseError
+
+
+def copy_from(context: ReadContext, statement: Copy, file: Any) -> int:
+    """Adds the rows to the transaction's writes, all or none; how many.
+
+    22P04 for malformed data, the types' input errors, 23502; the detail ends with the line and the column.
+    """
+    table = statement.table
+    assert table is not None
+    if context.transaction.read_only:
+        raise make_error("25006", "cannot execute COPY FROM in a read-only transaction")
+    wait_capacity(context, None)
+    if statement.format is CopyFormat.PARQUET:
+        batches = [_parquet_rows(context, statement, table, file)]
+    else:
+        batches = list(_text_rows(context, statement, table, file))
+    rows = Batch.concat(table.types, batches)
+    if len(rows):
+        insert_rows(context, table, rows)
+    return len(rows)
+
+
+# -- parquet ----------------------------------------------------------------------------------------------------------
+
+
+def _parquet_rows(context: ReadContext, statement: Copy, table: CatalogItem, file: Any) -> Batch:
+    """Columns by name; those that the statement names must be there."""
+    try:
+        data = pa.parquet.read_table(seekable(statement.filename, file))
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError) as problem:
+        raise make_error("22P04", f"malformed parquet data: {problem}") from problem
+    names = [table.columns[c].name for c in statement.columns]
+    if len(names) < len(table.columns):
+        missing = [n for n in names if n not in data.column_names]
+        if missing:
+            raise make_error("22P04", f'missing data for column "{missing[0]}"')
+        data = data.select(names)
+    return table_rows(context, table, data)
+
+
+# -- text and csv -----------------------------------------------------------------------------------------------------
+
+
+def _text_rows(context: ReadContext, statement: Copy, table: CatalogItem, file: Any) -> Iterator[Batch]:
+    loader = _Loader(context, statement, table)
+    header = statement.header
+    for block in record_blocks(statement, read_pieces(statement.filename, file)):
+        context.interrupt.check()
+        if header and len(block):
+            loader.check_header(block)
+            block = block.from_record(1)
+            header = False
+        if len(block) or block.failure is not None:
+            yield loader.rows(block)
+
+
+class _Loader:
+    """Rows of one table from record blocks."""
+
+    def __init__(self, context: ReadContext, statement: Copy, table: CatalogItem) -> None:
+        self._context = context
+        self._statement = statement
+        self._table = table
+        self._columns = [table.columns[c] for c in statement.columns]
+        self._force_null = self._forced(statement.force_null, "FORCE_NULL")
+        self._force_not_null = self._forced(statement.force_not_null, "FORCE_NOT_NULL")
+
+    def _forced(self, names: Sequence[str], option: str) -> frozenset[int]:
+        mine = [c.name for c in self._columns]
+        every = {c.name for c in self._table.columns}
+        for name in names:
+            if name not in every:
+                raise make_error("42703", f'column "{name}" of relation "{self._table.name}" does not exist')
+            if name not in mine:
+                raise make_error("42P10", f'{option} column "{name}" not referenced by COPY')
+        return frozenset(mine.index(n) for n in names)
+
+    # -- the header
+
+    def check_header(self, block: RecordBlock) -> None:
+        """HEADER MATCH: 22P04 unless the first record names the columns."""
+        if not self._statement.header_match:
+            return
+        given = block.fields.slice(int(block.first[0]), int(block.first[1] - block.first[0])).to_pylist()
+        where = f"{self._place(block, 0)}: \"{block.shown(0)}\""
+        if len(given) != len(self._columns):
+            problem = f"wrong number of fields in header line: got {len(given)}, expected {len(self._columns)}"
+            raise make_error("22P04", problem, detail=where)
+        for i, (name, column) in enumerate(zip(given, self._columns, strict=True), 1):
+            if name is None:
+                got = f'null value ("{self._statement.null}")'
+            elif name.decode(errors="replace") == column.name:
+                continue
+            else:
+                got = f'"{name.decode(errors="replace")}"'
+            problem = f'column name mismatch in header line field {i}: got {got}, expected "{column.name}"'
+            raise make_error("22P04", problem, detail=where)
+
+    # -- records
+
+    def rows(self, block: RecordBlock) -> Batch:
+        """The block's rows; raises its first failure."""
+        counts = np.diff(block.first)
+        odd = np.flatnonzero(counts != len(self._columns))
+        whole = int(odd[0]) if len(odd) else len(block)  # records before the first with a wrong number of fields
+        texts, failures = self._texts(block, whole)
+        arrays: dict[int, pa.Array] = {}
+        for i, position in enumerate(self._statement.columns):
+            arrays[position] = self._converted(block, texts[i], i, failures)
+        batch = self._filled(arrays, whole)
+        self._check_not_null(batch, failures)
+        if not failures and whole < len(block):
+            failures.append(self._ragged(block, whole, int(counts[whole])))
+        if failures:
+            self._raise_first(block, failures)
+        if block.failure is not None:
+            block.failure.detail = self._place(block, len(block))
+            raise block.failure
+        return batch
+
+    def _texts(self, block: RecordBlock, whole: int) -> tuple[list[pa.Array], list[_Failure]]:
+        """large_string[whole] per column, up to the first record that is not UTF-8."""
+        width = len(self._columns)
+        begin = int(block.first[0])
+        fields = block.fields.slice(begin, whole * width)
+        failures: list[_Failure] = []
+        text = _decoded(fields)
+        if text is None:
+            bad, error = _first_undecodable(fields)
+            failures.append(_Failure(bad // width if width else 0, _BEFORE_COLUMNS, error))
+            good = bad // width * width
+            text = pa.concat_arrays([fields.slice(0, good).cast(pa.large_string()), pa.nulls(len(fields) - good, pa.large_string())])
+        picks = np.arange(whole, dtype=np.int64) * width
+        return [self._forced_nulls(text.take(pa.array(picks + i)), i) for i in range(width)], failures
+
+    def _forced_nulls(self, text: pa.Array, column: int) -> pa.Array:
+        null = pa.scalar(self._statement.null, pa.large_string())
+        if column in self._force_not_null:
+            text = pc.fill_null(text, null)
+        if column in self._force_null:
+            text = pc.if_else(pc.equal(text, null), pa.scalar(None, pa.large_string()), text)
+        return text
+
+    def _converted(self, block: RecordBlock, text: pa.Array, column: int, failures: list[_Failure]) -> pa.Array:
+        target = self._columns[column].type
+        array, errors = cast_array(text, TEXT, target, explicit=False)
+        if errors is not None:
+            record = int(errors.rows[0])
+            error = make_error(errors.sqlstates[0], errors.messages[0], detail=self._at_column(block, record, column, text[record].as_py()))
+            failures.append(_Failure(record, column, error))
+        return array
+
+    def _filled(self, arrays: dict[int, pa.Array], rows: int) -> Batch:
+        columns = []
+        for i, column in enumerate(self._table.columns):
+            if i in arrays:
+                columns.append(arrays[i])
+            else:
+                default = column.default if column.default is not None else Literal(None, column.type)
+                columns.append(evaluate_columns((default,), (), rows, (), self._context)[0])
+        return Batch.at(self._table.types, tuple(columns), rows, Time(0))
+
+    def _check_not_null(self, batch: Batch, failures: list[_Failure]) -> None:
+        """The first row before every other failure that holds a NULL where none may be."""
+        before = min((f.record for f in failures), default=len(batch))
+        wrong = np.zeros(before, np.bool_)
+        for column, array in zip(self._table.columns, batch.columns, strict=True):
+            if column.not_null and array.null_count:
+                wrong |= np.asarray(array.slice(0, before).is_null())
+        if wrong.any():
+            record = int(wrong.argmax())
+            try:
+                check_not_null(self._table, batch.slice(record, record + 1))
+            except DatabaseError as error:
+                failures.append(_Failure(record, len(self._columns), error))
+
+    def _ragged(self, block: RecordBlock, record: int, count: int) -> _Failure:
+        """What PostgreSQL says of a record with a wrong number of fields."""
+        width = len(self._columns)
+        if count > width:
+            return _Failure(record, _BEFORE_COLUMNS, make_error("22P04", "extra data after last expected column"))
+        fields = block.fields.slice(int(block.first[record]), count)
+        texts = _decoded(fields)
+        if texts is None:
+            return _Failure(record, _BEFORE_COLUMNS, _first_undecodable(fields)[1])
+        failures: list[_Failure] = []
+        for i in range(count):
+            # the earlier fields are converted first, so their failures are met first
+            self._converted(block.from_record(record), self._forced_nulls(texts.slice(i, 1), i), i, failures)
+            if failures:
+                return _Failure(record, i, failures[0].error)
+        name = self._columns[count].name
+        return _Failure(record, _BEFORE_COLUMNS, make_error("22P04", f'missing data for column "{name}"'))
+
+    def _raise_first(self, block: RecordBlock, failures: list[_Failure]) -> None:
+        record, column, error = min(failures, key=lambda f: f[:2])
+        if not 0 <= column < len(self._columns):
+            where = f'{self._place(block, record)}: "{block.shown(record)}"'
+            error.detail = where if error.detail is None else f"{error.detail}\n{where}"
+        raise error
+
+    # -- places
+
+    def _place(self, block: RecordBlock, record: int) -> str:
+        return f"COPY {self._table.name}, line {int(block.lines[record])}"
+
+    def _at_column(self, block: RecordBlock, record: int, column: int, text: str | None) -> str:
+        place = f"{self._place(block, record)}, column {self._columns[column].name}"
+        if text is None:
+            return f"{place}: null input"
+        shown = text if len(text) <= _SHOWN_CHARS else text[:_SHOWN_CHARS] + "..."
+        return f'{place}: "{shown}"'
+
+
+# -- encoding ---------------------------------------------------------------------------------------------------------
+
+
+def _decoded(fields: pa.Array) -> pa.Array | None:
+    """large_string, or None where a field is not UTF-8 or holds a NUL."""
+    try:
+        text = fields.cast(pa.large_string())
+    except pa.ArrowInvalid:
+        return None
+    data = fields.buffers()[2]
+    if data is not None and data.size and not np.frombuffer(data, np.uint8).all():
+        return None if pc.any(pc.match_substring(text, "\x00")).as_py() else text
+    return text
+
+
+def _first_undecodable(fields: pa.Array) -> tuple[int, DatabaseError]:
+    """The first field that ``_decoded`` refuses, found by halving."""
+    low, high = 0, len(fields)
+    while high - low > 1:
+        middle = (low + high) // 2
+        if _decoded(fields.slice(low, middle - low)) is None:
+            high = middle
+        else:
+            low = middle
+    value: bytes = fields[low].as_py()
+    return low, make_error("22021", f'invalid byte sequence for encoding "UTF8": {_bad_bytes(value)}')
+
+
+def _bad_bytes(value: bytes) -> str:
+    """The bytes PostgreSQL shows: as many as the first one announces."""
+    try:
+        start = value.decode().encode().index(0)
+    except UnicodeDecodeError as problem:
+        start = problem.start
+    lead = value[start]
+    length = 1 + (lead >= 0xC0) + (lead >= 0xE0) + (lead >= 0xF0) if lead < 0xF8 else 1
+    return " ".join(f"0x{b:02x}" for b in value[start : start + length])

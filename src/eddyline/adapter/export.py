@@ -1,0 +1,76 @@
+"""Engine columns to the Arrow, pandas and Polars values that users see (the type table of ``docs/model.md``)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from eddyline.errors import make_error
+from eddyline.expr.evaluate import evaluate
+from eddyline.expr.ir import Cast, Column
+from eddyline.repr.types import Kind, SqlType, numeric
+
+__all__ = ["export_column", "export_table"]
+
+_MONTHS_DAYS_MICROS = np.dtype([("months", "<i4"), ("days", "<i4"), ("micros", "<i8")])
+_MAX_MICROS_AS_NANOS = (2**63 - 1) // 1000
+
+
+def export_table(names: Sequence[str], types: Sequence[SqlType], columns: Sequence[pa.Array]) -> pa.Table:
+    """A table with one column per result column; names may repeat."""
+    return pa.Table.from_arrays([export_column(c, t) for c, t in zip(columns, types, strict=True)], names=list(names))
+
+
+def export_column(column: pa.Array, sql_type: SqlType) -> pa.Array:
+    """``column`` in the layout users get; shares buffers where the layouts agree.
+
+    Raises 22008 for an interval past what Arrow can hold, 22003 for a numeric past 38 digits at the common scale.
+    """
+    match sql_type.kind:
+        case Kind.NUMERIC if sql_type.scale is None:
+            return _common_scale(column)
+        case Kind.NUMERIC if sql_type.precision is not None:
+            return column.cast(pa.decimal128(sql_type.precision, sql_type.scale))
+        case Kind.BPCHAR if sql_type.length is not None:
+            return pc.utf8_rpad(column, width=sql_type.length, padding=" ")
+        case Kind.INTERVAL:
+            return _interval(column)
+        case _:
+            return column
+
+
+def _words(column: pa.Array, dtype: np.dtype) -> np.ndarray:  # type: ignore[type-arg]
+    """The fixed-width values of ``column`` as a NumPy view (NULL slots hold garbage)."""
+    buffer = column.buffers()[1]
+    if buffer is None or len(column) == 0:
+        return np.empty(0, dtype)
+    return np.frombuffer(buffer, dtype, count=len(column), offset=column.offset * dtype.itemsize)
+
+
+def _common_scale(column: pa.Array) -> pa.Array:
+    words = _words(column, np.dtype([("low", "<i8"), ("high", "<i8"), ("scale", "<i8")]))
+    valid = ~np.asarray(column.is_null())
+    scale = int(words["scale"][valid].max()) if valid.any() else 0
+    target = numeric(scale)
+    source = numeric(None)
+    done = evaluate(Cast(Column(0, source), target), (column,), len(column))
+    if done.errors is not None:
+        raise make_error("22003", "numeric value out of range at the result's common scale")
+    return done.array
+
+
+def _interval(column: pa.Array) -> pa.Array:
+    words = _words(column, _MONTHS_DAYS_MICROS)
+    valid = ~np.asarray(column.is_null())
+    micros = np.where(valid, words["micros"], 0)
+    if len(micros) and np.abs(micros).max() > _MAX_MICROS_AS_NANOS:
+        raise make_error("22008", "interval out of range", hint="cast the interval to text")
+    out = np.zeros(len(column), np.dtype([("months", "<i4"), ("days", "<i4"), ("nanos", "<i8")]))
+    out["months"] = np.where(valid, words["months"], 0)
+    out["days"] = np.where(valid, words["days"], 0)
+    out["nanos"] = micros * 1000
+    bitmap = None if valid.all() else pa.array(valid).buffers()[1]
+    return pa.Array.from_buffers(pa.month_day_nano_interval(), len(column), [bitmap, pa.py_buffer(out)])
