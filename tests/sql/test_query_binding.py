@@ -10,8 +10,8 @@ import pytest
 from eddyline.errors import Error, NotSupportedError
 from eddyline.expr.ir import Call, Column, Literal, Parameter, SortKey
 from eddyline.plan.relation import Constant, Distinct, Get, Join, JoinKind, Relation, TopK
+from eddyline.plan.traverse import children
 from eddyline.repr.types import BIGINT, INTEGER, SMALLINT, TEXT, Kind, SqlType, numeric
-from eddyline.sql.lets import relation_inputs
 from eddyline.sql.query import RowSource, TargetColumn, bind_expression, bind_query
 from tests.sql.sample import SampleCatalog, bind_text, run_text
 
@@ -21,7 +21,7 @@ def nodes(relation: Relation) -> list[Relation]:
     stack = [relation]
     while stack:
         found.append(stack[-1])
-        stack.extend(relation_inputs(stack.pop()))
+        stack.extend(children(stack.pop()))
     return found
 
 

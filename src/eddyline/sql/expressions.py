@@ -149,6 +149,7 @@ def _op(node: AstNode, context: Context) -> Expr:
     spine = [node]
     while _is_plain_operator(spine[-1].lexpr):
         spine.append(spine[-1].lexpr.a_expr)
+    start = position_of(spine[-1].lexpr, context)  # every left side of the spine starts there
     value: Value = _operand(spine[-1].lexpr, spine[-1].rexpr, context)
     for step in reversed(spine):
         right = _operand(step.rexpr, None, context, isinstance(value, RowValue))
@@ -156,7 +157,7 @@ def _op(node: AstNode, context: Context) -> Expr:
         if isinstance(value, RowValue) or isinstance(right, RowValue):
             value = compare(context, name, value, right, context.at(step))
         else:
-            positions = (position_of(step.lexpr, context), position_of(step.rexpr, context))
+            positions = (start, position_of(step.rexpr, context))
             value = bind_operator(name, (value, right), context.binding.parameters, context.at(step), positions)
     assert not isinstance(value, RowValue)
     return value
