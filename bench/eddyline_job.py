@@ -75,9 +75,7 @@ def main() -> None:
     with eddyline.connect() as db:
         begun, rows = words(db, *files) if job == "words" else orders(db, *files)
         ended = time.perf_counter()
-    sys.stdout.write(
-        json.dumps({"rows": rows, "seconds": ended - begun, "process_seconds": ended - _started}) + "\n"
-    )
+    sys.stdout.write(json.dumps({"rows": rows, "seconds": ended - begun, "process_seconds": ended - _started}) + "\n")
 
 
 if __name__ == "__main__":

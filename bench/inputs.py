@@ -34,6 +34,8 @@ def make_orders(orders: Path, customers: Path, rows: int, customer_rows: int) ->
     )
     regions = pa.array([f"region{i}" for i in range(50)])
     pa.csv.write_csv(
-        pa.table({"cust": np.arange(customer_rows), "region": regions.take(pa.array(random.integers(0, 50, customer_rows)))}),
+        pa.table(
+            {"cust": np.arange(customer_rows), "region": regions.take(pa.array(random.integers(0, 50, customer_rows)))}
+        ),
         customers,
     )

@@ -44,7 +44,7 @@ def main() -> None:
         )
     seen: dict[str, int] = {}
 
-    def on_change(key: object, row: dict[str, object], time: int, is_addition: bool) -> None:  # noqa: FBT001 - Pathway's signature
+    def on_change(key: object, row: dict[str, object], time: int, is_addition: bool) -> None:
         name, count = next(iter(row.values())), row["n"]
         assert isinstance(name, str) and isinstance(count, int)
         if is_addition:

@@ -69,7 +69,9 @@ class Verdicts:
         for view in VIEWS:
             wrong = self.failed.get(view.name)
             verdict = "DIFFERS" if wrong else "equal"
-            lines.append(f"{verdict:8}{view.name:22}{self.rows[view.name]:>6} rows  {self.passed[view.name]} checks  {view.title}")
+            lines.append(
+                f"{verdict:8}{view.name:22}{self.rows[view.name]:>6} rows  {self.passed[view.name]} checks  {view.title}"
+            )
             lines.extend(f"        {line}" for line in (wrong or ())[:_SHOWN_DIFFERENCES])
         return lines
 

@@ -55,7 +55,13 @@ def _flights(folder: Path) -> pa.Table:
     raw = raw.append_column("flight_date", _date(raw))
     raw = raw.set_column(raw.schema.get_field_index("time_hour"), "time_hour", _time_hour(raw))
     order = pc.sort_indices(
-        raw, [("flight_date", "ascending"), ("sched_dep_time", "ascending"), ("carrier", "ascending"), ("flight", "ascending")]
+        raw,
+        [
+            ("flight_date", "ascending"),
+            ("sched_dep_time", "ascending"),
+            ("carrier", "ascending"),
+            ("flight", "ascending"),
+        ],
     )
     flights = raw.take(order)
     columns = {"id": pa.array(range(flights.num_rows), pa.int32()), "flight_date": flights["flight_date"]}

@@ -35,7 +35,7 @@ __all__ = [
 ]
 
 
-class Warning(Exception):  # noqa: A001 - the name PEP 249 asks for
+class Warning(Exception):  # the name PEP 249 asks for
     """An important warning (PEP 249)."""
 
 

@@ -39,9 +39,7 @@ def random_trace(seed: int, hasher: Hasher, key: tuple[int, ...]) -> tuple[Trace
                 del content[row]
             rows.append(row)  # type: ignore[arg-type]
         batch = pairs(rows, diffs).advanced(Time(t))
-        trace.insert(
-            build_run(batch, layout, hasher, lower=Frontier(t), upper=Frontier(t + 1), since=trace.since)
-        )
+        trace.insert(build_run(batch, layout, hasher, lower=Frontier(t), upper=Frontier(t + 1), since=trace.since))
         history.append(Counter(content))
     hold.downgrade(Frontier(20))
     return trace, history

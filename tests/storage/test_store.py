@@ -42,9 +42,7 @@ def contents(batches: Iterable[Batch]) -> dict[Row, int]:
 def store() -> TableStore:
     store = TableStore(Hasher(1), retention_us=0)
     for id, key in (("a", (0,)), ("b", None)):
-        store.create_table(
-            id, TYPES, key=key, names=("id", "name"), table=id, constraint=f"{id}_pkey", at=Time(0)
-        )
+        store.create_table(id, TYPES, key=key, names=("id", "name"), table=id, constraint=f"{id}_pkey", at=Time(0))
     store.append({}, Time(0))
     return store
 

@@ -40,14 +40,7 @@ from eddyline.sql.statements import (
 __all__ = ["Definition", "define", "define_table_as", "maintained_relation"]
 
 Definition = (
-    AlterRename
-    | CreateIndex
-    | CreateMaterializedView
-    | CreateSchema
-    | CreateTable
-    | CreateView
-    | Drop
-    | DropSchema
+    AlterRename | CreateIndex | CreateMaterializedView | CreateSchema | CreateTable | CreateView | Drop | DropSchema
 )
 
 
@@ -56,7 +49,10 @@ def define(engine: Engine, statement: Definition, search_path: tuple[str, ...]) 
     match statement:
         case CreateTable():
             return _apply(
-                engine, "CREATE TABLE", lambda s: changes.create_table(s, engine.catalog.allocate_id(), statement), _create_table
+                engine,
+                "CREATE TABLE",
+                lambda s: changes.create_table(s, engine.catalog.allocate_id(), statement),
+                _create_table,
             )
         case CreateView():
             return _apply(engine, "CREATE VIEW", lambda s: _create_view(engine, s, statement), None)
@@ -69,7 +65,10 @@ def define(engine: Engine, statement: Definition, search_path: tuple[str, ...]) 
             )
         case CreateIndex():
             return _apply(
-                engine, "CREATE INDEX", lambda s: changes.create_index(s, engine.catalog.allocate_id(), statement), _create_index
+                engine,
+                "CREATE INDEX",
+                lambda s: changes.create_index(s, engine.catalog.allocate_id(), statement),
+                _create_index,
             )
         case CreateSchema():
             return _apply(engine, "CREATE SCHEMA", lambda s: changes.create_schema(s, statement), None)
@@ -183,18 +182,20 @@ def _create_index(engine: Engine, item: CatalogItem, view: CatalogView, at: Time
     if len(key) != len(item.keys):
         raise unsupported("an index on an expression", hint="index a view that computes the expression as a column")
     relation, facts = maintained_relation(Get(on.id, on.types), view, but_not=item.id)
-    _create_dataflow(engine, on.name, lower_index(relation, item.id, on.id, key, facts.indexes, unique_keys=facts.unique_keys))
+    _create_dataflow(
+        engine, on.name, lower_index(relation, item.id, on.id, key, facts.indexes, unique_keys=facts.unique_keys)
+    )
 
 
 def _create_materialized_view(engine: Engine, item: CatalogItem, view: CatalogView, at: Time) -> None:
     assert item.relation is not None
     relation, facts = maintained_relation(item.relation, view, but_not=None)
-    _create_dataflow(engine, item.name, lower_materialized_view(relation, item.id, facts.indexes, unique_keys=facts.unique_keys))
+    _create_dataflow(
+        engine, item.name, lower_materialized_view(relation, item.id, facts.indexes, unique_keys=facts.unique_keys)
+    )
 
 
-def maintained_relation(
-    relation: Relation, view: CatalogView, *, but_not: str | None
-) -> tuple[Relation, CatalogFacts]:
+def maintained_relation(relation: Relation, view: CatalogView, *, but_not: str | None) -> tuple[Relation, CatalogFacts]:
     """``relation`` optimized for a dataflow that keeps it fresh, over the indexes that there are (but one).
 
     Raises 0A000 if it depends on the time of the statement.
@@ -219,4 +220,3 @@ def maintained_relation(
 def _create_dataflow(engine: Engine, name: str, operators: tuple[Operator, ...]) -> None:
     with engine.control() as controller:
         controller.create_dataflow(DataflowDescription(name, operators, 0, EMPTY))
-

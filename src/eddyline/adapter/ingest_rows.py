@@ -90,9 +90,7 @@ def assigned_column(data: pa.ChunkedArray | pa.Array, target: SqlType, name: str
     except pa.ArrowException as problem:
         raise DataError(f'column "{name}": {problem}') from problem
     if errors is not None:
-        raise make_error(
-            errors.sqlstates[0], errors.messages[0], detail=f'column "{name}", row {int(errors.rows[0])}'
-        )
+        raise make_error(errors.sqlstates[0], errors.messages[0], detail=f'column "{name}", row {int(errors.rows[0])}')
     return cast
 
 
@@ -116,7 +114,7 @@ def _engine_column(array: pa.Array, target: SqlType, name: str) -> tuple[SqlType
         raise make_error("22003", f'column "{name}": {problem}') from problem
 
 
-def _source_type(t: pa.DataType) -> SqlType | None:  # noqa: C901 - one line per family
+def _source_type(t: pa.DataType) -> SqlType | None:
     types = pa.types
     if types.is_boolean(t):
         return BOOLEAN

@@ -45,9 +45,7 @@ class LockTable:
             for table in sorted(tables):
                 self._acquire_one(owner, table, deadline, cancelled)
 
-    def _acquire_one(
-        self, owner: Owner, table: str, deadline: float | None, cancelled: Callable[[], bool]
-    ) -> None:
+    def _acquire_one(self, owner: Owner, table: str, deadline: float | None, cancelled: Callable[[], bool]) -> None:
         try:
             while (holder := self._owners.get(table)) is not None and holder is not owner:
                 if self._closes_cycle(owner, holder):

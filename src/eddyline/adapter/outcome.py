@@ -38,7 +38,8 @@ class Change:
 class SubscriptionFeed:
     """A running subscription.
 
-    ``receive(timeout)`` gives the next change; None at the end (``ended()``) or when the time is up.  ``close`` ends it.
+    ``receive(timeout)`` gives the next change; None at the end (``ended()``) or when the time is up.
+    ``close`` ends it.
     """
 
     names: tuple[str, ...]

@@ -98,9 +98,9 @@ def _guessed(prepared: Prepared, parameters: Sequence[Any] | None) -> bool:
     """Whether the types may come from the values, so that other values need another look."""
     if not parameters:
         return False
-    return any(_python_type(v) == t for v, t in zip(parameters, prepared.param_types, strict=False) if v is not None) and (
-        not isinstance(prepared.statement, Select) or prepared.plan is None or prepared.plan.fast is None
-    )
+    return any(
+        _python_type(v) == t for v, t in zip(parameters, prepared.param_types, strict=False) if v is not None
+    ) and (not isinstance(prepared.statement, Select) or prepared.plan is None or prepared.plan.fast is None)
 
 
 def _python_type(value: Any) -> SqlType | None:
@@ -139,7 +139,8 @@ def literals_of(types: Sequence[SqlType], parameters: Sequence[Any] | None) -> t
         raise ProgrammingError("parameters must be a sequence of values", sqlstate="42601")
     if len(given) != len(types):
         raise make_error(
-            "08P01", f"the statement takes {len(types)} parameters, {len(given)} {'was' if len(given) == 1 else 'were'} given"
+            "08P01",
+            f"the statement takes {len(types)} parameters, {len(given)} {'was' if len(given) == 1 else 'were'} given",
         )
     return tuple(_literal(value, sql_type, i) for i, (value, sql_type) in enumerate(zip(given, types, strict=True), 1))
 
@@ -165,4 +166,4 @@ def _check_text(value: str) -> None:
     try:
         value.encode()
     except UnicodeEncodeError as problem:
-        raise make_error("22021", "invalid byte sequence for encoding \"UTF8\": a lone surrogate") from problem
+        raise make_error("22021", 'invalid byte sequence for encoding "UTF8": a lone surrogate') from problem

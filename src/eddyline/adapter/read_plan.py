@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from eddyline.adapter.catalog_changes import gets
 from eddyline.expr.ir import CLOCK, Call, Column, Expr, Literal, rewrite, walk
-from eddyline.plan.facts import CatalogFacts, IndexFacts
 from eddyline.plan.dataflow import Operator
+from eddyline.plan.facts import CatalogFacts, IndexFacts
 from eddyline.plan.fast_path import FastPath, fast_path
 from eddyline.plan.inline import inline_views
 from eddyline.plan.lower import lower
@@ -130,4 +130,3 @@ def with_clock(relation: Relation, now_us: int) -> Relation:
         return rewrite(expr, lambda e: Literal(now_us, TIMESTAMPTZ) if isinstance(e, Call) and e.func == CLOCK else e)
 
     return map_expressions(relation, fix)
-

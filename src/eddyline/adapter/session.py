@@ -32,6 +32,7 @@ from eddyline.repr.batch import Batch, concat_arrays
 from eddyline.repr.time import Time
 from eddyline.repr.types import TEXT, SqlType
 from eddyline.sql import statements as st
+from eddyline.sql.arguments import coerce_arguments
 from eddyline.sql.catalog_view import CatalogItem, ItemKind
 from eddyline.sql.parse import parse
 
@@ -163,10 +164,12 @@ class Session:
         self, prepared: Prepared, parameters: Sequence[Any] | None, interrupt: Interrupt, file: Any
     ) -> Outcome:
         statement = prepared.statement
-        if self._transaction is not None and self._transaction.failed and not isinstance(statement, _ALLOWED_WHEN_FAILED):
-            raise make_error(
-                "25P02", "current transaction is aborted, commands ignored until end of transaction block"
-            )
+        if (
+            self._transaction is not None
+            and self._transaction.failed
+            and not isinstance(statement, _ALLOWED_WHEN_FAILED)
+        ):
+            raise make_error("25P02", "current transaction is aborted, commands ignored until end of transaction block")
         try:
             literals = literals_of(prepared.param_types, parameters)
             session_level = self._session_statement(statement)
@@ -176,9 +179,7 @@ class Session:
                 return self._execute_named(statement, interrupt, file)
             if isinstance(statement, _DEFINITIONS):
                 return self._define(statement, interrupt)
-            return self._in_transaction(
-                interrupt, lambda context: self._statement(context, prepared, literals, file)
-            )
+            return self._in_transaction(interrupt, lambda context: self._statement(context, prepared, literals, file))
         except BaseException:
             self._fail_transaction()
             raise
@@ -262,7 +263,11 @@ class Session:
     def _begin(self, statement: st.Begin) -> Outcome:
         if self._transaction is not None:
             return Outcome("BEGIN", notices=("there is already a transaction in progress",))
-        level = self._settings.get("transaction_isolation") if statement.isolation is None else isolation_level(statement.isolation)
+        level = (
+            self._settings.get("transaction_isolation")
+            if statement.isolation is None
+            else isolation_level(statement.isolation)
+        )
         self._transaction = Transaction(True, level)
         read_only = statement.read_only
         self._transaction.read_only = (
@@ -336,7 +341,9 @@ class Session:
             if statement.isolation is not None:
                 self._settings.set("transaction_isolation", (statement.isolation,), local=False)
             if statement.read_only is not None:
-                self._settings.set("default_transaction_read_only", ("on" if statement.read_only else "off",), local=False)
+                self._settings.set(
+                    "default_transaction_read_only", ("on" if statement.read_only else "off",), local=False
+                )
             return Outcome("SET")
         if self._transaction is None:
             return Outcome("SET", notices=("SET TRANSACTION can only be used in transaction blocks",))
@@ -373,14 +380,7 @@ class Session:
         if named.version != catalog.version:
             named = _Named(named.source, _bind_named(named.source, catalog), catalog.version)
             self._named[statement.name] = named
-        expected = named.prepared.param_types
-        if len(expected) != len(statement.arguments):
-            raise make_error(
-                "42601",
-                f'wrong number of parameters for prepared statement "{statement.name}"',
-                detail=f"Expected {len(expected)} parameters but got {len(statement.arguments)}.",
-            )
-        values = [_python_argument(a) for a in statement.arguments]
+        values = [constant_value(a) for a in coerce_arguments(statement, named.prepared.param_types)]
         return self._execute_prepared(named.prepared, values, interrupt, file)
 
     def _deallocate(self, statement: st.Deallocate) -> Outcome:
@@ -477,7 +477,7 @@ class Session:
         return {c.name: c.type for c in item.columns}
 
     def _table(self, name: str, catalog: CatalogSnapshot) -> CatalogItem:
-        schema, item = resolve_name(name, catalog, self._settings.search_path)
+        _, item = resolve_name(name, catalog, self._settings.search_path)
         if item is None:
             raise make_error("42P01", f'relation "{name}" does not exist')
         if item.kind is not ItemKind.TABLE:
@@ -495,7 +495,9 @@ class Session:
                 return Outcome("")
 
             if self._transaction is not None and self._transaction.failed:
-                raise make_error("25P02", "current transaction is aborted, commands ignored until end of transaction block")
+                raise make_error(
+                    "25P02", "current transaction is aborted, commands ignored until end of transaction block"
+                )
             try:
                 outcome = self._run(lambda interrupt: self._in_transaction(interrupt, run))
             except BaseException:
@@ -571,9 +573,7 @@ class Session:
         self._run(wait)
 
 
-def literal_result(
-    names: Sequence[str], types: Sequence[SqlType], rows: Sequence[Sequence[LiteralValue]]
-) -> ResultSet:
+def literal_result(names: Sequence[str], types: Sequence[SqlType], rows: Sequence[Sequence[LiteralValue]]) -> ResultSet:
     """A result of literal rows."""
     columns = tuple(
         concat_arrays([literal_array(row[i], t, 1) for row in rows]) if rows else literal_array(None, t, 0)
@@ -597,11 +597,6 @@ def resolve_name(
 def _bind_named(source: st.Prepare, catalog: Any) -> Prepared:
     declared = {i: t for i, t in enumerate(source.param_types, 1) if t is not None}
     return bind_parsed(source.parsed, catalog, None, declared)
-
-
-def _python_argument(argument: Expr) -> Any:
-    """The value of an EXECUTE argument, as if Python code had passed it."""
-    return constant_value(argument)
 
 
 def _time_of(expr: Expr | None, literals: tuple[Literal, ...], context: ReadContext) -> Time | None:

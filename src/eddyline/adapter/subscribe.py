@@ -56,7 +56,9 @@ def open_subscription(
         until = Frontier(up_to) if up_to is not None else EMPTY
         if until <= at:
             raise make_error("22023", f"UP TO {until} is not after AS OF {at}")
-        controller.create_dataflow(DataflowDescription(statement.name or "subscription", operators, at, until), as_of=at)
+        controller.create_dataflow(
+            DataflowDescription(statement.name or "subscription", operators, at, until), as_of=at
+        )
         engine.feed(id, responses.put)
     subscription = _Running(context, id, until, responses, progress=statement.progress)
     return SubscriptionFeed(

@@ -11,11 +11,11 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
+from eddyline.adapter.catalog_changes import gets
 from eddyline.adapter.outcome import Outcome, ResultSet
 from eddyline.adapter.overlay import overlaid
 from eddyline.adapter.read import ReadContext, read_rows
 from eddyline.adapter.read_plan import base_tables, plan_read
-from eddyline.adapter.catalog_changes import gets
 from eddyline.errors import make_error
 from eddyline.expr.evaluate import evaluate, true_rows
 from eddyline.expr.ir import CLOCK, Call, Expr, Literal, rewrite
@@ -28,8 +28,8 @@ from eddyline.repr.time import Time
 from eddyline.repr.types import TIMESTAMPTZ, SqlType
 from eddyline.sql.catalog_view import CatalogItem
 from eddyline.sql.statements import Delete, Insert, OnConflict, Returning, Truncate, Update
-from eddyline.trace.run import consolidate
 from eddyline.trace.duplicates import first_equal
+from eddyline.trace.run import consolidate
 
 __all__ = [
     "check_not_null",
@@ -47,7 +47,7 @@ __all__ = [
 _AT = Time(0)  # pending rows have no time yet
 
 
-# -- statements -------------------------------------------------------------------------------------------------------
+# -- statements ------------------------------------------------------------------------------------------------------
 
 
 def insert(context: ReadContext, statement: Insert, parameters: Sequence[Literal]) -> Outcome:
@@ -104,7 +104,7 @@ def truncate(context: ReadContext, statement: Truncate) -> Outcome:
     return Outcome("TRUNCATE TABLE")
 
 
-# -- rows -------------------------------------------------------------------------------------------------------------
+# -- rows ------------------------------------------------------------------------------------------------------------
 
 
 def insert_rows(context: ReadContext, table: CatalogItem, rows: Batch) -> Batch:
@@ -166,7 +166,8 @@ def _insert_on_conflict(
         raise make_error(
             "21000",
             "ON CONFLICT DO UPDATE command cannot affect row a second time",
-            hint="Ensure that no rows proposed for insertion within the same command have duplicate constrained values.",
+            hint="Ensure that no rows proposed for insertion within the same command have "
+            "duplicate constrained values.",
         )
     hit = np.flatnonzero(match >= 0)
     old = existing.take(match[hit])
@@ -185,7 +186,7 @@ def _insert_on_conflict(
     return Batch.concat(table.types, [fresh, new])
 
 
-# -- reading what is there ----------------------------------------------------------------------------------------------
+# -- reading what is there -------------------------------------------------------------------------------------------
 
 
 def _rows(context: ReadContext, relation: Relation, parameters: Sequence[Literal]) -> Batch:
@@ -228,7 +229,7 @@ def _key_columns(table: CatalogItem, rows: Batch) -> tuple[pa.Array, ...]:
     return tuple(rows.columns[c] for c in table.primary_key)
 
 
-# -- checks -------------------------------------------------------------------------------------------------------------
+# -- checks ----------------------------------------------------------------------------------------------------------
 
 
 def check_not_null(table: CatalogItem, rows: Batch) -> None:
@@ -293,9 +294,7 @@ def _lock(context: ReadContext, tables: set[str]) -> None:
         return
     assert transaction.newest is not None
     if any(t in engine.store and engine.store.last_write(t) > transaction.newest for t in tables):
-        raise make_error(
-            "40001", "could not serialize access due to concurrent update", hint="retry the transaction"
-        )
+        raise make_error("40001", "could not serialize access due to concurrent update", hint="retry the transaction")
 
 
 def wait_capacity(context: ReadContext, timeout: float | None) -> None:
@@ -309,7 +308,7 @@ def wait_capacity(context: ReadContext, timeout: float | None) -> None:
         )
 
 
-# -- small things -------------------------------------------------------------------------------------------------------
+# -- small things ----------------------------------------------------------------------------------------------------
 
 
 def _add(context: ReadContext, table: CatalogItem, *batches: Batch) -> None:
@@ -363,4 +362,3 @@ def _returning(
         return None
     columns = evaluate_columns(returning.exprs, rows.columns, len(rows), parameters, context)
     return ResultSet(returning.names, returning.types, columns, len(rows))
-

@@ -152,9 +152,7 @@ def _key_columns(
 ) -> tuple[pa.Array, ...]:
     """The keys as columns, each SQL-distinct key once."""
     distinct = list(dict.fromkeys(keys))
-    columns = tuple(
-        concat_arrays([literal_array(key[i], t, 1) for key in distinct]) for i, t in enumerate(types)
-    )
+    columns = tuple(concat_arrays([literal_array(key[i], t, 1) for key in distinct]) for i, t in enumerate(types))
     if len(distinct) == 1:
         return columns
     first = first_equal(columns, types, len(distinct), hasher)

@@ -72,16 +72,16 @@ class AsyncConnection:
     async def executescript(self, script: str) -> Cursor:
         return await self._run(self._connection.executescript, script)
 
-    async def append(self, table: str, data: object, *, timeout: float | None = None) -> int:  # noqa: ASYNC109 - backpressure, not a task timeout
+    async def append(self, table: str, data: object, *, timeout: float | None = None) -> int:
         return await self._run(self._connection.append, table, data, timeout=timeout)
 
-    async def upsert(self, table: str, data: object, *, timeout: float | None = None) -> int:  # noqa: ASYNC109
+    async def upsert(self, table: str, data: object, *, timeout: float | None = None) -> int:
         return await self._run(self._connection.upsert, table, data, timeout=timeout)
 
-    async def delete(self, table: str, data: object, *, timeout: float | None = None) -> int:  # noqa: ASYNC109
+    async def delete(self, table: str, data: object, *, timeout: float | None = None) -> int:
         return await self._run(self._connection.delete, table, data, timeout=timeout)
 
-    async def wait_hydrated(self, name: str, *, timeout: float | None = None) -> None:  # noqa: ASYNC109
+    async def wait_hydrated(self, name: str, *, timeout: float | None = None) -> None:
         await self._run(self._connection.wait_hydrated, name, timeout=timeout)
 
     async def commit(self) -> None:
@@ -98,7 +98,9 @@ class AsyncConnection:
         waited = 0.0
         try:
             while not subscription.ended and (timeout is None or waited < timeout):
-                step = _SUBSCRIPTION_POLL_SECONDS if timeout is None else min(_SUBSCRIPTION_POLL_SECONDS, timeout - waited)
+                step = (
+                    _SUBSCRIPTION_POLL_SECONDS if timeout is None else min(_SUBSCRIPTION_POLL_SECONDS, timeout - waited)
+                )
                 change = await loop.run_in_executor(None, subscription.next, step)
                 if change is None:
                     waited += step

@@ -112,7 +112,9 @@ def _read_file(path: Path, columns: Mapping[str, SqlType]) -> pa.Table:
             case ".jsonl" | ".ndjson":
                 return pa.json.read_json(path)
             case suffix:
-                raise InterfaceError(f'cannot tell the format of "{path}"', hint=f'"{suffix}" is not .csv, .parquet or .jsonl')
+                raise InterfaceError(
+                    f'cannot tell the format of "{path}"', hint=f'"{suffix}" is not .csv, .parquet or .jsonl'
+                )
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, UnicodeDecodeError) as problem:
         raise make_error("22P02", f'malformed file "{path}": {problem}') from problem
 

@@ -6,7 +6,6 @@ already advanced by the array's offset, except those of bitmaps, where the bit o
 descriptor keeps the buffers alive.  ``cell`` decodes one value in plain Python; the twins are written with it.
 """
 
-# ruff: noqa: PLR0917 - pairs of (columns, run, row)
 from __future__ import annotations
 
 import ctypes

@@ -10,7 +10,6 @@ Per column: 1, then the SQL value; or 2 for NULL.  After the last column, per va
 * interval: whole days and the microseconds of the rest, 8 bytes each; image: months, days, 8 bytes each
 """
 
-# ruff: noqa: PLR0917 - numba takes positional arguments only
 from __future__ import annotations
 
 import struct

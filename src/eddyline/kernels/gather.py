@@ -5,7 +5,6 @@ values, of the int64 offsets (varlen), of the validity bitmap (0: none, then no 
 written so far (varlen; updated).  Bitmaps must be zero where they are written first.
 """
 
-# ruff: noqa: PLR0917 - numba takes positional arguments only
 from __future__ import annotations
 
 from typing import Any, Final

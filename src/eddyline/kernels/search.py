@@ -4,7 +4,6 @@ Hashes of a run are sorted and close to uniform, so a search interpolates betwee
 then gallops around the guess.  Ascending searches start where the last one ended.  ``heads``: see ``cells.HEAD``.
 """
 
-# ruff: noqa: PLR0917 - numba takes positional arguments only
 from __future__ import annotations
 
 from bisect import bisect_left

@@ -240,6 +240,4 @@ class DataflowDescription(msgspec.Struct, frozen=True):
 
     @property
     def exports(self) -> tuple[ExportIndex | ExportMaterializedView | ExportSubscribe, ...]:
-        return tuple(
-            o for o in self.operators if isinstance(o, (ExportIndex, ExportMaterializedView, ExportSubscribe))
-        )
+        return tuple(o for o in self.operators if isinstance(o, (ExportIndex, ExportMaterializedView, ExportSubscribe)))

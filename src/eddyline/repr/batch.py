@@ -28,9 +28,7 @@ class Batch:
 
     __slots__ = ("columns", "diffs", "times", "types")
 
-    def __init__(
-        self, types: tuple[SqlType, ...], columns: tuple[pa.Array, ...], times: Int64s, diffs: Int64s
-    ) -> None:
+    def __init__(self, types: tuple[SqlType, ...], columns: tuple[pa.Array, ...], times: Int64s, diffs: Int64s) -> None:
         self.types = types
         self.columns = columns
         self.times = times

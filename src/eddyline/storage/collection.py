@@ -129,9 +129,7 @@ class Collection:
         time = Frontier(int(rows.times[0]))
         if self.oks.upper < time:
             self.oks.advance_upper(time)
-        built = build_run(
-            rows, self.layout, self._hasher, lower=time, upper=Frontier(time + 1), since=self.oks.since
-        )
+        built = build_run(rows, self.layout, self._hasher, lower=time, upper=Frontier(time + 1), since=self.oks.since)
         if len(built):
             self.oks.insert(_ahead(built, time))
             self.staged.append(built.batch())

@@ -351,9 +351,7 @@ class TableStore:
         collection = self._collection(id)
         with self._state:
             if as_of < collection.since:
-                raise make_error(
-                    "XX000", f"source {id} is read at {as_of}, below its since {collection.since}"
-                )
+                raise make_error("XX000", f"source {id} is read at {as_of}, below its since {collection.since}")
             snapshots = collection.snapshots()
             upper = self._upper(collection)
             followers = [Follower() for _ in range(readers)]

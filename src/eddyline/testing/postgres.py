@@ -33,7 +33,8 @@ def _bin_dir() -> Path:
         if candidate and (Path(candidate) / "initdb").exists():
             return Path(candidate)
     raise PostgresUnavailable(
-        "PostgreSQL 15 is needed as the oracle: apt-get install postgresql-15, or set EDDYLINE_PG_BIN to its bin directory"
+        "PostgreSQL 15 is needed as the oracle: apt-get install postgresql-15, "
+        "or set EDDYLINE_PG_BIN to its bin directory"
     )
 
 

@@ -183,7 +183,7 @@ class ColumnBuffers:
         )
 
 
-def gather_columns(  # noqa: PLR0917
+def gather_columns(
     types: Sequence[SqlType], kinds: Sequence[int], descs: Int64s, skip: int, runs: Int64s, rows: Int64s
 ) -> tuple[pa.Array, ...]:
     """The columns of the picked rows; ``descs`` int64[runs, skip + columns, WIDTH].  O(picks × columns)."""

@@ -43,7 +43,7 @@ def rows_equal(
     return _compare(columns, types, left, right_columns, right, null_equal, identical=False)
 
 
-def _compare(  # noqa: PLR0917
+def _compare(
     columns: Sequence[pa.Array],
     types: Sequence[SqlType],
     left: npt.NDArray[np.int64],

@@ -52,7 +52,9 @@ class Expressions:
             return self.pick("nullif", f"nullif({self.of(family, scope, depth - 1)}, {self._literal(family)})")
         if general < 0.25:
             which = rng.choice(("greatest", "least"))
-            return self.pick(which, f"{which}({self.of(family, scope, depth - 1)}, {self.of(family, scope, depth - 1)})")
+            return self.pick(
+                which, f"{which}({self.of(family, scope, depth - 1)}, {self.of(family, scope, depth - 1)})"
+            )
         return getattr(self, f"_{family}")(scope, depth - 1)
 
     def _literal(self, family: str) -> str:
@@ -89,7 +91,9 @@ class Expressions:
             "abs": lambda: f"abs({a()})",
             "char_length": lambda: f"char_length({self.of('text', scope, depth)})",
             "position": lambda: f"position('a' in {self.of('text', scope, depth)})",
-            "extract": lambda: f"extract({rng.choice(('year', 'month', 'day', 'dow'))} from {self.of('date', scope, depth)})::int",
+            "extract": lambda: (
+                f"extract({rng.choice(('year', 'month', 'day', 'dow'))} from {self.of('date', scope, depth)})::int"
+            ),
             "date_minus_date": lambda: f"({self.of('date', scope, depth)} - {self.of('date', scope, depth)})",
             "negate": lambda: f"(- {a()})",
         }
@@ -193,14 +197,21 @@ class Expressions:
             "is_null": lambda: f"{a()} IS {rng.choice(('', 'NOT '))}NULL",
             "is_distinct_from": lambda: f"{a()} IS {rng.choice(('', 'NOT '))}DISTINCT FROM {a()}",
             "between": lambda: f"{a()} {rng.choice(('', 'NOT '))}BETWEEN {a()} AND {a()}",
-            "in_list": lambda: f"{a()} {rng.choice(('', 'NOT '))}IN ({a()}, {a()}, NULL)"
-            if rng.random() < 0.3
-            else f"{a()} IN ({a()}, {a()})",
-            "like": lambda: f"{self.of('text', scope, 0)} {rng.choice(('LIKE', 'NOT LIKE', 'ILIKE'))} "
-            f"{rng.choice(_PATTERNS)}",
-            "regex": lambda: f"{self.of('text', scope, 0)} {rng.choice(('~', '!~', '~*'))} '{rng.choice(('^a', 'b$', '[ab]+'))}'",
-            "row_compare": lambda: f"({a()}, {self.of('int', scope, 0)}) {rng.choice(('=', '<', '>=', '<>'))} "
-            f"({a()}, {self.of('int', scope, 0)})",
+            "in_list": lambda: (
+                f"{a()} {rng.choice(('', 'NOT '))}IN ({a()}, {a()}, NULL)"
+                if rng.random() < 0.3
+                else f"{a()} IN ({a()}, {a()})"
+            ),
+            "like": lambda: (
+                f"{self.of('text', scope, 0)} {rng.choice(('LIKE', 'NOT LIKE', 'ILIKE'))} {rng.choice(_PATTERNS)}"
+            ),
+            "regex": lambda: (
+                f"{self.of('text', scope, 0)} {rng.choice(('~', '!~', '~*'))} '{rng.choice(('^a', 'b$', '[ab]+'))}'"
+            ),
+            "row_compare": lambda: (
+                f"({a()}, {self.of('int', scope, 0)}) {rng.choice(('=', '<', '>=', '<>'))} "
+                f"({a()}, {self.of('int', scope, 0)})"
+            ),
             "boolean_test": lambda: f"({self.of('bool', scope, 0)}) IS {rng.choice(('TRUE', 'NOT FALSE', 'UNKNOWN'))}",
         }
         if depth > 0:

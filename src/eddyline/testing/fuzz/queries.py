@@ -216,7 +216,9 @@ class QueryGenerator:
         names = ", ".join(c.text for c in columns)
         kind = self.rng.choice(("ROLLUP", "CUBE", "GROUPING SETS"))
         self.used[kind.lower().replace(" ", "_")] += 1
-        clause = f"{kind} ({names})" if kind != "GROUPING SETS" else f"GROUPING SETS (({names}), ({columns[0].text}), ())"
+        clause = (
+            f"{kind} ({names})" if kind != "GROUPING SETS" else f"GROUPING SETS (({names}), ({columns[0].text}), ())"
+        )
         texts = [*(c.text for c in columns), call]
         families = (*(_plain_family(c.family) for c in columns), family)
         return Query(f"SELECT {self._select(texts)} FROM {source}{self._where(scope, 0.3)} GROUP BY {clause}", families)
@@ -257,7 +259,9 @@ class QueryGenerator:
         return Query(text, inner.families)
 
     def _set_operation(self, depth: int) -> Query:
-        families = tuple(self.rng.choice(("int", "text", "date", "numeric", "bigint")) for _ in range(self.rng.randint(1, 2)))
+        families = tuple(
+            self.rng.choice(("int", "text", "date", "numeric", "bigint")) for _ in range(self.rng.randint(1, 2))
+        )
         sides = [self._of_families(families, depth - 1) for _ in range(2)]
         kind = self.rng.choice(("UNION", "UNION ALL", "INTERSECT", "INTERSECT ALL", "EXCEPT", "EXCEPT ALL"))
         self.used[kind.lower().replace(" ", "_")] += 1
@@ -305,7 +309,9 @@ class QueryGenerator:
             case "row_in":
                 left = self.exprs.of("int", outer, 0)
                 right = self.exprs.of("int", scope, 0)
-                return f"({value}, {left}) {rng.choice(('IN', 'NOT IN'))} (SELECT {inner}, {right} FROM {source}{where})"
+                return (
+                    f"({value}, {left}) {rng.choice(('IN', 'NOT IN'))} (SELECT {inner}, {right} FROM {source}{where})"
+                )
             case _:
                 call = rng.choice((f"max({inner})", f"min({inner})")) if family != "bool" else f"bool_or({inner})"
                 return f"{value} {rng.choice(('=', '<', '>='))} (SELECT {call} FROM {source}{where})"
@@ -362,7 +368,9 @@ class QueryGenerator:
         return Query(f"WITH {name}({names}) AS ({inner.text}) {outer.text}", outer.families)
 
     def _values(self, depth: int) -> Query:
-        rows = ", ".join(f"({self.rng.randint(-2, 3)}, {self.exprs.of('text', [], 0)})" for _ in range(self.rng.randint(1, 3)))
+        rows = ", ".join(
+            f"({self.rng.randint(-2, 3)}, {self.exprs.of('text', [], 0)})" for _ in range(self.rng.randint(1, 3))
+        )
         return Query(f"SELECT v.a AS c0, v.b AS c1 FROM (VALUES {rows}) AS v(a, b)", ("int", "text"))
 
     def _series(self, depth: int) -> Query:

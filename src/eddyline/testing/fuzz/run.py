@@ -47,7 +47,9 @@ class _View:
 Connection = psycopg.Connection[tuple[object, ...]]
 
 
-def run_seed(seed: int, steps: int, postgres: Connection, tally: Tally, *, interactive: bool = True, workers: int = 1) -> None:
+def run_seed(
+    seed: int, steps: int, postgres: Connection, tally: Tally, *, interactive: bool = True, workers: int = 1
+) -> None:
     """Raises Mismatch at the first difference."""
     rng = random.Random(seed)
     tables = random_tables(rng)
@@ -117,7 +119,9 @@ def _create(
     return _View(name, query, mode, constructs)
 
 
-def _apply(change: list[str], db: eddyline.Connection, postgres: Connection, duck: DuckOracle, script: list[str]) -> None:
+def _apply(
+    change: list[str], db: eddyline.Connection, postgres: Connection, duck: DuckOracle, script: list[str]
+) -> None:
     if len(change) > 1:
         change = ["BEGIN", *change, "COMMIT"]
     for statement in change:
@@ -127,10 +131,14 @@ def _apply(change: list[str], db: eddyline.Connection, postgres: Connection, duc
         try:
             db.execute(statement)
         except eddyline.Error as failure:
-            raise Mismatch(_report(script, f"PostgreSQL takes the change; here: {failure.sqlstate} {failure}")) from failure
+            raise Mismatch(
+                _report(script, f"PostgreSQL takes the change; here: {failure.sqlstate} {failure}")
+            ) from failure
 
 
-def _compare(seed: int, query: str, db: eddyline.Connection, postgres: Connection, tally: Tally, script: list[str]) -> None:
+def _compare(
+    seed: int, query: str, db: eddyline.Connection, postgres: Connection, tally: Tally, script: list[str]
+) -> None:
     tally.comparisons += 1
     try:
         right = postgres.execute(query).fetchall()
@@ -159,7 +167,9 @@ def _compare_error(
         got = f"{failure.sqlstate} {failure}"
     else:
         got = "rows"
-    raise Mismatch(_report([*script, query], f"seed {seed}: PostgreSQL raises {expected.sqlstate} {expected}; here: {got}"))
+    raise Mismatch(
+        _report([*script, query], f"seed {seed}: PostgreSQL raises {expected.sqlstate} {expected}; here: {got}")
+    )
 
 
 def _compare_duck(view: _View, postgres: Connection, duck: DuckOracle, tally: Tally) -> None:
