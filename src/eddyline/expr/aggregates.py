@@ -22,7 +22,8 @@ from eddyline.repr.types import (
 __all__: list[str] = []
 
 K = Kind
-_EXACT = (K.SMALLINT, K.INTEGER, K.BIGINT, K.NUMERIC)
+_INTEGERS = (K.SMALLINT, K.INTEGER, K.BIGINT)
+_EXACT = (*_INTEGERS, K.NUMERIC)
 _ORDERED = (
     *_EXACT,
     K.REAL,
@@ -84,6 +85,8 @@ def _declare_others() -> None:
         declare_aggregate(*(AggregateOverload(name, (kind,), _own_type, name) for kind in _ORDERED))
     for name, func in {"bool_and": "bool_and", "every": "bool_and", "bool_or": "bool_or"}.items():
         _one(name, K.BOOLEAN, BOOLEAN, func)
+    for name in ("bit_and", "bit_or", "bit_xor"):
+        declare_aggregate(*(AggregateOverload(name, (kind,), _own_type, name) for kind in _INTEGERS))
     for name, func in _DEVIATIONS.items():
         for kind in _EXACT:
             _one(name, kind, NUMERIC, func)

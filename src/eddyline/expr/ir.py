@@ -136,8 +136,9 @@ class SortKey(msgspec.Struct, frozen=True):
 class AggregateCall(msgspec.Struct, frozen=True):
     """One aggregate of a Reduce.
 
-    ``func``: count (no args: ``count(*)``), sum, avg, min, max, bool_and, bool_or, stddev_pop, stddev_samp,
-    var_pop, var_samp, string_agg.  ``order_by`` pairs an expression over the input with (desc, nulls_first).
+    ``func``: count (no args: ``count(*)``), sum, avg, min, max, bool_and, bool_or, bit_and, bit_or, bit_xor,
+    stddev_pop, stddev_samp, var_pop, var_samp, string_agg.  ``order_by`` pairs an expression over the input with
+    (desc, nulls_first).
     """
 
     func: str

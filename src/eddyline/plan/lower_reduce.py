@@ -22,7 +22,7 @@ __all__ = ["lower_reduce"]
 _BASIC = frozenset({"string_agg"})
 _EXTREMES = frozenset({"min", "max"})
 #: DISTINCT makes no difference to these
-_IDEMPOTENT = frozenset({"min", "max", "bool_and", "bool_or", "every"})
+_IDEMPOTENT = frozenset({"min", "max", "bool_and", "bool_or", "every", "bit_and", "bit_or"})
 
 
 class _Part(NamedTuple):

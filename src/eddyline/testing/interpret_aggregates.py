@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import math
+import operator
 from collections.abc import Callable, Sequence
 from decimal import Context, Decimal
 from typing import Any
@@ -77,6 +79,12 @@ def _compute(call: AggregateCall, entries: Sequence[tuple[Any, int]], values: Va
             return all(v for v, _ in items)
         case "bool_or":
             return any(v for v, _ in items)
+        case "bit_and":
+            return functools.reduce(operator.and_, (v for v, _ in items))
+        case "bit_or":
+            return functools.reduce(operator.or_, (v for v, _ in items))
+        case "bit_xor":
+            return functools.reduce(operator.xor, (v for v, n in items for _ in range(n)))
         case "sum":
             return _sum(items, argument, call.type)
         case "avg":

@@ -22,6 +22,7 @@ from eddyline.compute.operators.accumulators import (
     CountAccumulator,
     IntegerSum,
 )
+from eddyline.compute.operators.bit_accumulators import BitAccumulator
 from eddyline.compute.operators.float_accumulators import FloatDeviation, FloatSum
 from eddyline.compute.operators.group_table import GroupTable
 from eddyline.compute.operators.interval_accumulators import IntervalSum
@@ -56,6 +57,8 @@ def accumulator_for(call: AggregateCall) -> Accumulator:
     argument = call.args[0].type
     if call.func in ("bool_and", "bool_or"):
         return BooleanAccumulator(call.type, call.func)
+    if call.func in ("bit_and", "bit_or", "bit_xor"):
+        return BitAccumulator(call.type, call.func)
     if call.func in _SUMS:
         if argument.kind in _FLOATS:
             return FloatSum(call.type, argument, call.func)
