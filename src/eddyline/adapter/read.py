@@ -26,7 +26,7 @@ from eddyline.errors import DatabaseError, make_error
 from eddyline.expr.evaluate import evaluate
 from eddyline.expr.ir import Expr, Literal, Mfp
 from eddyline.expr.mfp import apply_mfp
-from eddyline.expr.text_io import literal_array
+from eddyline.expr.text_io import literal_array, to_python
 from eddyline.plan.dataflow import (
     Arrange,
     DataflowClass,
@@ -49,7 +49,16 @@ from eddyline.sql.catalog_view import CatalogView
 from eddyline.sql.query import BoundQuery
 from eddyline.trace.order import order_rows
 
-__all__ = ["Interrupt", "ReadContext", "TooOldError", "choose_time", "constant_value", "finish", "imported", "read_rows"]
+__all__ = [
+    "Interrupt",
+    "ReadContext",
+    "TooOldError",
+    "choose_time",
+    "constant_value",
+    "finish",
+    "imported",
+    "read_rows",
+]
 
 _transient_ids = itertools.count(1)
 _WAIT_SLICE_S = 0.05
@@ -114,7 +123,12 @@ class ReadContext:
 
 
 def read_rows(
-    context: ReadContext, plan: ReadPlan, relation: Relation, parameters: Sequence[Literal], *, as_of: Time | None = None
+    context: ReadContext,
+    plan: ReadPlan,
+    relation: Relation,
+    parameters: Sequence[Literal],
+    *,
+    as_of: Time | None = None,
 ) -> tuple[Batch, Time]:
     """The rows of ``plan`` with their multiplicities (diffs > 0), and the time at which they are exact.
 
@@ -178,7 +192,9 @@ def _time_without_tables(context: ReadContext, as_of: Time | None) -> Time:
     return as_of if as_of is not None else newest if newest is not None else Time(0)
 
 
-def _read_at(context: ReadContext, plan: ReadPlan, parameters: Sequence[Literal], as_of: Time | None) -> tuple[Batch, Time]:
+def _read_at(
+    context: ReadContext, plan: ReadPlan, parameters: Sequence[Literal], as_of: Time | None
+) -> tuple[Batch, Time]:
     if as_of is not None:
         _wait_closed(context, plan, as_of)
     prepared = _prepared(context, plan, parameters)
@@ -193,9 +209,7 @@ def _peek_index(context: ReadContext, plan: ReadPlan, peek: PeekPlan, as_of: Tim
     keys = peek.literal_keys()
     with engine.control() as controller:
         at = choose_time(context, controller, (peek.index,), plan.tables, as_of)
-    answer = engine.answer_now(
-        Peek(peek.index, "", at, peek.key_types, keys, peek.mfp), interrupt.expired
-    )
+    answer = engine.answer_now(Peek(peek.index, "", at, peek.key_types, keys, peek.mfp), interrupt.expired)
     if answer is None:
         waiter = Waiter()
         with engine.control() as controller, _too_old():
@@ -347,7 +361,9 @@ def _check_size(batch: Batch, context: ReadContext) -> None:
     if limit is not None:
         size = sum(c.nbytes for c in batch.columns)
         if size > limit:
-            raise make_error("53200", "the result is larger than the memory limit", detail=f"{size} bytes, limit {limit}")
+            raise make_error(
+                "53200", "the result is larger than the memory limit", detail=f"{size} bytes, limit {limit}"
+            )
 
 
 def finish(query: BoundQuery, batch: Batch, parameters: Sequence[Literal], at: Time) -> ResultSet:
@@ -355,7 +371,7 @@ def finish(query: BoundQuery, batch: Batch, parameters: Sequence[Literal], at: T
     offset = _count(query.offset, parameters, "2201X", "OFFSET must not be negative") or 0
     limit = _count(query.limit, parameters, "2201W", "LIMIT must not be negative")
     rows = len(batch)
-    picked: np.ndarray | None = None  # type: ignore[type-arg]
+    picked: np.ndarray | None = None
     if query.order and rows > 1:
         picked = order_rows(batch.columns, batch.types, query.order, rows)
     if rows and int(batch.diffs.max()) > 1:
@@ -392,5 +408,4 @@ def constant_value(expr: Expr) -> object:
     done = evaluate(expr, (), 1)
     if done.errors is not None:
         raise make_error(done.errors.sqlstates[0], done.errors.messages[0])
-    return done.array[0].as_py()
-
+    return to_python(done.array, expr.type)[0]
