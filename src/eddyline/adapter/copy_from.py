@@ -31,6 +31,7 @@ from eddyline.sql.statements import Copy, CopyFormat
 __all__ = ["copy_from"]
 
 _SHOWN_CHARS = 100
+_LARGE = pa.large_string()
 _BEFORE_COLUMNS = -1  # where failures of a whole record stand among those of its columns
 
 
@@ -89,11 +90,13 @@ def _text_rows(context: ReadContext, statement: Copy, table: CatalogItem, file: 
     for block in record_blocks(statement, read_pieces(statement.filename, file)):
         context.interrupt.check()
         if header and len(block):
-            loader.check_header(block)
+            loader.check_header(block.header_fields(), f'{loader.place(block, 0)}: "{block.shown(0)}"')
             block = block.from_record(1)
             header = False
         if len(block) or block.failure is not None:
             yield loader.rows(block)
+    if header:
+        loader.check_header([b""], f'COPY {table.name}, line 1: ""')
 
 
 class _Loader:
@@ -119,12 +122,10 @@ class _Loader:
 
     # -- the header
 
-    def check_header(self, block: RecordBlock) -> None:
-        """HEADER MATCH: 22P04 unless the first record names the columns."""
+    def check_header(self, given: Sequence[bytes | None], where: str) -> None:
+        """HEADER MATCH: 22P04 unless ``given`` names the columns."""
         if not self._statement.header_match:
             return
-        given = block.fields.slice(int(block.first[0]), int(block.first[1] - block.first[0])).to_pylist()
-        where = f"{self._place(block, 0)}: \"{block.shown(0)}\""
         if len(given) != len(self._columns):
             problem = f"wrong number of fields in header line: got {len(given)}, expected {len(self._columns)}"
             raise make_error("22P04", problem, detail=where)
@@ -156,7 +157,8 @@ class _Loader:
         if failures:
             self._raise_first(block, failures)
         if block.failure is not None:
-            block.failure.detail = self._place(block, len(block))
+            shown = f': "{block.shown(len(block))}"' if block.failure_shows_line else ""
+            block.failure.detail = self.place(block, len(block)) + shown
             raise block.failure
         return batch
 
@@ -168,27 +170,30 @@ class _Loader:
         failures: list[_Failure] = []
         text = _decoded(fields)
         if text is None:
-            bad, error = _first_undecodable(fields)
-            failures.append(_Failure(bad // width if width else 0, _BEFORE_COLUMNS, error))
+            bad = _first_undecodable(fields)
+            failures.append(self._undecodable(block, bad // width, fields[bad].as_py()))
             good = bad // width * width
-            text = pa.concat_arrays([fields.slice(0, good).cast(pa.large_string()), pa.nulls(len(fields) - good, pa.large_string())])
+            unknown = pa.nulls(len(fields) - good, _LARGE)
+            text = pa.concat_arrays([fields.slice(0, good).cast(_LARGE), unknown])
         picks = np.arange(whole, dtype=np.int64) * width
         return [self._forced_nulls(text.take(pa.array(picks + i)), i) for i in range(width)], failures
 
     def _forced_nulls(self, text: pa.Array, column: int) -> pa.Array:
-        null = pa.scalar(self._statement.null, pa.large_string())
-        if column in self._force_not_null:
-            text = pc.fill_null(text, null)
+        null = pa.scalar(self._statement.null, _LARGE)
+        forced = text
         if column in self._force_null:
-            text = pc.if_else(pc.equal(text, null), pa.scalar(None, pa.large_string()), text)
-        return text
+            forced = pc.if_else(pc.equal(text, null), pa.scalar(None, _LARGE), text)
+        if column in self._force_not_null:
+            forced = pc.if_else(pc.is_null(text), null, forced)
+        return forced
 
     def _converted(self, block: RecordBlock, text: pa.Array, column: int, failures: list[_Failure]) -> pa.Array:
         target = self._columns[column].type
         array, errors = cast_array(text, TEXT, target, explicit=False)
         if errors is not None:
             record = int(errors.rows[0])
-            error = make_error(errors.sqlstates[0], errors.messages[0], detail=self._at_column(block, record, column, text[record].as_py()))
+            where = self._at_column(block, record, column, text[record].as_py())
+            error = make_error(errors.sqlstates[0], errors.messages[0], detail=where)
             failures.append(_Failure(record, column, error))
         return array
 
@@ -224,7 +229,7 @@ class _Loader:
         fields = block.fields.slice(int(block.first[record]), count)
         texts = _decoded(fields)
         if texts is None:
-            return _Failure(record, _BEFORE_COLUMNS, _first_undecodable(fields)[1])
+            return self._undecodable(block, record, fields[_first_undecodable(fields)].as_py())
         failures: list[_Failure] = []
         for i in range(count):
             # the earlier fields are converted first, so their failures are met first
@@ -234,20 +239,30 @@ class _Loader:
         name = self._columns[count].name
         return _Failure(record, _BEFORE_COLUMNS, make_error("22P04", f'missing data for column "{name}"'))
 
+    def _undecodable(self, block: RecordBlock, record: int, field: bytes) -> _Failure:
+        """22021: the data themselves are not UTF-8 (then the line is not shown), or escapes have made such bytes."""
+        raw = _bad_bytes(block.raw(record))
+        bad = _bad_bytes(field) if raw is None else raw
+        shown = f': "{block.shown(record)}"' if raw is None else ""
+        error = make_error(
+            "22021", f'invalid byte sequence for encoding "UTF8": {bad}', detail=self.place(block, record) + shown
+        )
+        return _Failure(record, _BEFORE_COLUMNS, error)
+
     def _raise_first(self, block: RecordBlock, failures: list[_Failure]) -> None:
         record, column, error = min(failures, key=lambda f: f[:2])
-        if not 0 <= column < len(self._columns):
-            where = f'{self._place(block, record)}: "{block.shown(record)}"'
+        if not 0 <= column < len(self._columns) and error.sqlstate != "22021":
+            where = f'{self.place(block, record)}: "{block.shown(record)}"'
             error.detail = where if error.detail is None else f"{error.detail}\n{where}"
         raise error
 
     # -- places
 
-    def _place(self, block: RecordBlock, record: int) -> str:
+    def place(self, block: RecordBlock, record: int) -> str:
         return f"COPY {self._table.name}, line {int(block.lines[record])}"
 
     def _at_column(self, block: RecordBlock, record: int, column: int, text: str | None) -> str:
-        place = f"{self._place(block, record)}, column {self._columns[column].name}"
+        place = f"{self.place(block, record)}, column {self._columns[column].name}"
         if text is None:
             return f"{place}: null input"
         shown = text if len(text) <= _SHOWN_CHARS else text[:_SHOWN_CHARS] + "..."
@@ -260,7 +275,7 @@ class _Loader:
 def _decoded(fields: pa.Array) -> pa.Array | None:
     """large_string, or None where a field is not UTF-8 or holds a NUL."""
     try:
-        text = fields.cast(pa.large_string())
+        text = fields.cast(_LARGE)
     except pa.ArrowInvalid:
         return None
     data = fields.buffers()[2]
@@ -269,7 +284,7 @@ def _decoded(fields: pa.Array) -> pa.Array | None:
     return text
 
 
-def _first_undecodable(fields: pa.Array) -> tuple[int, DatabaseError]:
+def _first_undecodable(fields: pa.Array) -> int:
     """The first field that ``_decoded`` refuses, found by halving."""
     low, high = 0, len(fields)
     while high - low > 1:
@@ -278,16 +293,17 @@ def _first_undecodable(fields: pa.Array) -> tuple[int, DatabaseError]:
             high = middle
         else:
             low = middle
-    value: bytes = fields[low].as_py()
-    return low, make_error("22021", f'invalid byte sequence for encoding "UTF8": {_bad_bytes(value)}')
+    return low
 
 
-def _bad_bytes(value: bytes) -> str:
-    """The bytes PostgreSQL shows: as many as the first one announces."""
+def _bad_bytes(value: bytes) -> str | None:
+    """The bytes PostgreSQL shows, as many as the first one announces; None if all is well."""
     try:
-        start = value.decode().encode().index(0)
+        start = value.decode().encode().find(0)
     except UnicodeDecodeError as problem:
         start = problem.start
+    if start < 0:
+        return None
     lead = value[start]
     length = 1 + (lead >= 0xC0) + (lead >= 0xE0) + (lead >= 0xF0) if lead < 0xF8 else 1
     return " ".join(f"0x{b:02x}" for b in value[start : start + length])

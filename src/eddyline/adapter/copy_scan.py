@@ -36,14 +36,26 @@ class RecordBlock:
     starts: Int64s
     stops: Int64s
     failure: DatabaseError | None
+    failure_shows_line: bool = False
 
     def __len__(self) -> int:
         return len(self.first) - 1
+
+    def raw(self, record: int) -> bytes:
+        """The record as it stands in the data, with what ends it."""
+        stop = int(self.starts[record + 1]) if record < len(self) else int(self.stops[record])
+        return self.data[int(self.starts[record]) : stop]
 
     def shown(self, record: int) -> str:
         """The record's line as error contexts show it."""
         line = self.data[int(self.starts[record]) : int(self.stops[record])].decode(errors="replace")
         return line if len(line) <= _SHOWN_CHARS else line[:_SHOWN_CHARS] + "..."
+
+    def header_fields(self) -> list[bytes | None]:
+        """The fields of the first record."""
+        begin, end = int(self.first[0]), int(self.first[1])
+        fields: list[bytes | None] = self.fields.slice(begin, end - begin).to_pylist()
+        return fields
 
     def from_record(self, record: int) -> RecordBlock:
         """The block without its first ``record`` records."""
@@ -55,6 +67,7 @@ class RecordBlock:
             self.starts[record:],
             self.stops[record:],
             self.failure,
+            self.failure_shows_line,
         )
 
 
@@ -108,7 +121,8 @@ class _Scanner:
         first[count] = fields
         array = _binary(out, offsets[: fields + 1].copy(), nulls[:fields])
         failure = self._failure(status)
-        return RecordBlock(data, array, first, marks[0], marks[2], marks[3], failure), used
+        unterminated = status == copyscan.UNTERMINATED
+        return RecordBlock(data, array, first, marks[0], marks[2], marks[3], failure, unterminated), used
 
     def _failure(self, status: int) -> DatabaseError | None:
         csv = self._csv

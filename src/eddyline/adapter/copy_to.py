@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any, Final
 
 import pyarrow as pa
@@ -17,13 +17,16 @@ from eddyline.adapter.outcome import ResultSet
 from eddyline.adapter.read import Interrupt
 from eddyline.errors import make_error
 from eddyline.expr.text_io import format_column
-from eddyline.repr.types import TEXT, Kind, SqlType
+from eddyline.repr.types import TEXT, Kind
 from eddyline.sql.statements import Copy, CopyFormat
 
 __all__ = ["copy_to"]
 
 _SLICE_ROWS = 1 << 16
-_TEXT_ESCAPES: Final = (("\\", "\\\\"), ("\b", "\\b"), ("\f", "\\f"), ("\n", "\\n"), ("\r", "\\r"), ("\t", "\\t"), ("\v", "\\v"))
+#: backslash first: the others' replacements bring new ones
+_TEXT_ESCAPES: Final = tuple(
+    zip("\\\b\f\n\r\t\v", ("\\\\", "\\b", "\\f", "\\n", "\\r", "\\t", "\\v"), strict=True)
+)
 _LARGE: Final = pa.large_string()
 
 
@@ -63,7 +66,7 @@ def _always_quoted(statement: Copy, names: Sequence[str]) -> frozenset[int]:
     return frozenset(i for i, n in enumerate(names) if n in statement.force_quote)
 
 
-def _lines(statement: Copy, texts: Sequence[pa.Array], quoted: Sequence[int] | frozenset[int], *, single: bool) -> bytes:
+def _lines(statement: Copy, texts: Sequence[pa.Array], quoted: Collection[int], *, single: bool) -> bytes:
     """The rows of columns of texts, NULL where a value is, in the statement's format."""
     null = pa.scalar(statement.null, _LARGE)
     if statement.format is CopyFormat.CSV:
@@ -128,15 +131,13 @@ def _parquet(result: ResultSet) -> bytes:
             columns[i], types[i] = format_column(columns[i], t), TEXT
     _check_names(result.names)
     out = io.BytesIO()
-    pa.parquet.write_table(export_table(result.names, _types(types), columns), out)
+    pa.parquet.write_table(export_table(result.names, types, columns), out)
     return out.getvalue()
-
-
-def _types(types: list[SqlType]) -> tuple[SqlType, ...]:
-    return tuple(types)
 
 
 def _check_names(names: Sequence[str]) -> None:
     for i, name in enumerate(names):
         if name in names[:i]:
-            raise make_error("42701", f'column "{name}" specified more than once', hint="parquet columns need names of their own")
+            raise make_error(
+                "42701", f'column "{name}" specified more than once', hint="parquet columns need names of their own"
+            )

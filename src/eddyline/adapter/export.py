@@ -42,7 +42,7 @@ def export_column(column: pa.Array, sql_type: SqlType) -> pa.Array:
             return column
 
 
-def _words(column: pa.Array, dtype: np.dtype) -> np.ndarray:  # type: ignore[type-arg]
+def _words(column: pa.Array, dtype: np.dtype) -> np.ndarray:
     """The fixed-width values of ``column`` as a NumPy view (NULL slots hold garbage)."""
     buffer = column.buffers()[1]
     if buffer is None or len(column) == 0:

@@ -217,7 +217,7 @@ def _live_by_key(context: ReadContext, table: CatalogItem, keys: tuple[pa.Array,
 
 def _matches(
     context: ReadContext, left: Sequence[pa.Array], right: Sequence[pa.Array], types: Sequence[SqlType]
-) -> np.ndarray:  # type: ignore[type-arg]
+) -> np.ndarray:
     """int64[right rows]: the first left row with an equal key, or -1."""
     count = len(left[0])
     both = tuple(concat_arrays([a, b]) for a, b in zip(left, right, strict=True))

@@ -103,6 +103,10 @@ class Connection:
         cursor._begin(self._session.execute_script(script))  # noqa: SLF001 - same package, same concept
         return cursor
 
+    def copy(self, statement: str, file: Any = None, parameters: Sequence[Any] | None = None) -> Cursor:
+        """Runs a COPY statement; see ``Cursor.copy``."""
+        return self.cursor().copy(statement, file, parameters)
+
     def commit(self) -> None:
         """Commits the open transaction, if there is one."""
         self._session.commit()

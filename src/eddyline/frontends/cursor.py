@@ -12,7 +12,7 @@ from eddyline.adapter.outcome import Outcome, ResultSet
 from eddyline.adapter.session import Session
 from eddyline.errors import InterfaceError
 from eddyline.expr.text_io import to_python
-from eddyline.frontends.export import export_table
+from eddyline.adapter.export import export_table
 from eddyline.repr.types import Kind, SqlType
 
 if TYPE_CHECKING:
@@ -76,6 +76,16 @@ class Cursor:
         """Runs one statement once per parameter row, all of them in one transaction."""
         self._check_open()
         self._begin(self._session.executemany(statement, seq_of_parameters))
+        return self
+
+    def copy(self, statement: str, file: Any = None, parameters: Sequence[Any] | None = None) -> Cursor:
+        """Runs a COPY statement; ``rowcount`` says how many rows went.
+
+        ``file``: what FROM STDIN reads (an open file, bytes, or an iterable of str or bytes) and TO STDOUT writes to
+        (an open file, text or binary).  COPY FROM adds all rows in one commit, or none.
+        """
+        self._check_open()
+        self._begin(self._session.execute(statement, parameters, file=file))
         return self
 
     def _begin(self, outcome: Outcome | None) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from eddyline.adapter.outcome import Change, SubscriptionFeed
-from eddyline.frontends.export import export_table
+from eddyline.adapter.export import export_table
 from eddyline.repr.types import arrow_type
 
 __all__ = ["Subscription", "SubscriptionChange"]
@@ -66,7 +66,7 @@ class Subscription:
         if self._feed.progress:
             yield SubscriptionChange(int(change.upper), self._progress(int(change.upper)))
 
-    def _table(self, times: np.ndarray, diffs: np.ndarray, columns: tuple[pa.Array, ...]) -> pa.Table:  # type: ignore[type-arg]
+    def _table(self, times: np.ndarray, diffs: np.ndarray, columns: tuple[pa.Array, ...]) -> pa.Table:
         rows = export_table(self._feed.names, self._feed.types, columns)
         head = [pa.array(times, pa.int64()), pa.array(np.zeros(len(times), bool)), pa.array(diffs, pa.int64())]
         return pa.Table.from_arrays([*head, *rows.columns], names=["mz_timestamp", "mz_progressed", "mz_diff", *self._feed.names])

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Final
 
 from eddyline.kernels import (
+    copyscan,
     encode,
     floatmath,
     floatsum,
@@ -23,7 +24,7 @@ from eddyline.kernels.kernel import Kernel
 __all__ = ["KERNELS", "MODULES", "warm"]
 
 #: the files that hold kernels
-MODULES: Final = (encode, floatmath, floatsum, gather, groups, hashing, numeric, prefix, reduce, rows, search)
+MODULES: Final = (copyscan, encode, floatmath, floatsum, gather, groups, hashing, numeric, prefix, reduce, rows, search)
 
 _NAMED: Final = [value for module in MODULES for value in vars(module).values() if isinstance(value, Kernel)]
 
