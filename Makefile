@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 SEEDS ?= 1000
+SOURCES := $(wildcard src tests examples bench demo)
 # The JIT cache lives in the checkout, so that runs of different checkouts never share kernels.
 export NUMBA_CACHE_DIR := $(CURDIR)/.cache/numba
 
@@ -48,9 +49,9 @@ test-long: $(VENV)/.ready-test postgres
 	EDDYLINE_HASH_BITS=4 $(BIN)/python -m pytest -n 2 --dist worksteal -m 'not bench' tests
 
 check: $(VENV)/.ready-test
-	$(BIN)/ruff check src tests examples bench demo
-	$(BIN)/ruff format --check src tests examples bench demo
-	$(BIN)/mypy
+	$(BIN)/ruff check $(SOURCES)
+	$(BIN)/ruff format --check $(SOURCES)
+	$(BIN)/mypy $(SOURCES)
 
 demo: $(VENV)/.ready-demo
 	@$(BIN)/python -m demo

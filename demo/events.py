@@ -31,7 +31,7 @@ class Day:
 
     @property
     def rows(self) -> int:
-        return self.added.num_rows + self.corrected.num_rows + self.deleted.num_rows
+        return sum(len(rows) for rows in (self.added, self.corrected, self.deleted))
 
 
 def days(flights: pa.Table) -> Iterator[Day]:
@@ -42,7 +42,8 @@ def days(flights: pa.Table) -> Iterator[Day]:
     stops = np.r_[starts[1:], len(dates)]
     alive = np.ones(flights.num_rows, bool)
     for start, stop in zip(starts, stops, strict=True):
-        candidates = np.flatnonzero(alive[max(0, start - _LATE_ROWS) : start]) + max(0, start - _LATE_ROWS)
+        reach = max(0, int(start) - _LATE_ROWS)
+        candidates = reach + np.flatnonzero(alive[reach:start])
         wanted = round((stop - start) * (_CORRECTED_SHARE + _DELETED_SHARE))
         late = random.permutation(candidates)[:wanted]
         deletions = round(len(late) * _DELETED_SHARE / (_CORRECTED_SHARE + _DELETED_SHARE))

@@ -43,7 +43,8 @@ class Recomputation:
         self._duck.execute("INSERT INTO clock VALUES (1, ?)", [day.date])
 
     def rows(self, view: View) -> list[Row]:
-        return self._duck.execute(view.query).fetchall()
+        rows: list[Row] = self._duck.execute(view.query).fetchall()
+        return rows
 
 
 def differences(view: View, ours: list[Row], theirs: list[Row]) -> list[str]:

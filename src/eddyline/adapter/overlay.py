@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from eddyline.expr.ir import LiteralValue
 from eddyline.expr.text_io import scalar_literal
 from eddyline.plan.inline import inline_views
 from eddyline.plan.relation import Constant, Get, Negate, Relation, Union
@@ -36,9 +37,9 @@ def overlaid(relation: Relation, catalog: CatalogView, pending: Mapping[str, Seq
     return rewrite_bottom_up(inline_views(relation, definition), lay_over)
 
 
-def _literal_rows(batch: Batch, sign: int) -> tuple[tuple[object, ...], ...]:
+def _literal_rows(batch: Batch, sign: int) -> tuple[tuple[LiteralValue, ...], ...]:
     """The rows whose diff has that sign, repeated as often as it says."""
-    rows = []
+    rows: list[tuple[LiteralValue, ...]] = []
     for i in range(len(batch)):
         count = int(batch.diffs[i]) * sign
         if count > 0:

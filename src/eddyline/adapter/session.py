@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeVar, get_args
 
 import pyarrow as pa
@@ -124,7 +125,7 @@ class Session:
             self.check_usable()
             outcome = Outcome("")
             for parsed in parse(text):
-                outcome = self._run(lambda interrupt, parsed=parsed: self._execute_parsed(parsed, interrupt))
+                outcome = self._run(partial(self._execute_parsed, parsed))
             return outcome
 
     def _run(self, body: Callable[[Interrupt], T]) -> T:
@@ -357,7 +358,8 @@ class Session:
 
     def _show(self, statement: st.Show) -> Outcome:
         if statement.name == "all":
-            names, rows = ("name", "setting"), [(n, v) for n, v in self._settings.all()]
+            names: tuple[str, ...] = ("name", "setting")
+            rows: list[tuple[str, ...]] = list(self._settings.all())
         else:
             value = self._settings.get(statement.name)
             if statement.name.lower() == "transaction_isolation" and self._transaction is not None:

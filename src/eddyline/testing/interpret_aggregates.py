@@ -80,11 +80,14 @@ def _compute(call: AggregateCall, entries: Sequence[tuple[Any, int]], values: Va
         case "bool_or":
             return any(v for v, _ in items)
         case "bit_and":
-            return functools.reduce(operator.and_, (v for v, _ in items))
+            bits: int = functools.reduce(operator.and_, (v for v, _ in items))
+            return bits
         case "bit_or":
-            return functools.reduce(operator.or_, (v for v, _ in items))
+            bits = functools.reduce(operator.or_, (v for v, _ in items))
+            return bits
         case "bit_xor":
-            return functools.reduce(operator.xor, (v for v, n in items for _ in range(n)))
+            bits = functools.reduce(operator.xor, (v for v, n in items for _ in range(n)))
+            return bits
         case "sum":
             return _sum(items, argument, call.type)
         case "avg":
