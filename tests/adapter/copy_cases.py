@@ -91,9 +91,7 @@ _MODIFIERS = [
     b"1\tb\tc\td\te\n",
 ]
 _MODIFIED = "a int NOT NULL, b varchar(3), c char(2), d numeric(4,1)"
-_ALL_TYPES = (
-    "b bool, d date, t time, ts timestamp, tz timestamptz, i interval, u uuid, r real, f float8, y bytea"
-)
+_ALL_TYPES = "b bool, d date, t time, ts timestamp, tz timestamptz, i interval, u uuid, r real, f float8, y bytea"
 _ALL_VALUES = (
     b"t\t2020-02-29\t12:00:00.5\t2020-01-01 00:00:00\t2020-01-01 00:00:00+02\t1 mon 2 days 03:04:05\t"
     b"A0EEBC99-9C0B-4EF8-BB6D-6BB9BD380A11\t1.5\t1e300\t\\\\x00ff\n"
@@ -137,8 +135,8 @@ TO_OPTIONS = [
 ]
 TO_QUERIES = [
     "SELECT 1 AS a, NULL::text AS b, true AS c",
-    "SELECT * FROM (VALUES (1, 'x,y'), (2, E'a\\nb'), (3, ''), (4, 'q\"r'), (5, E'\\\\'), (6, E'\\t\\b\\f\\r'), (7, '\\N'),"
-    " (8, '\\.'), (9, 'N'), (10, 'a|b]^'), (11, ' x '), (12, 'nil'), (13, 'a''b')) v (a, b) ORDER BY 1",
+    "SELECT * FROM (VALUES (1, 'x,y'), (2, E'a\\nb'), (3, ''), (4, 'q\"r'), (5, E'\\\\'), (6, E'\\t\\b\\f\\r'),"
+    " (7, '\\N'), (8, '\\.'), (9, 'N'), (10, 'a|b]^'), (11, ' x '), (12, 'nil'), (13, 'a''b')) v (a, b) ORDER BY 1",
     "SELECT '\\.' AS b",
     "SELECT NULL::int AS b",
     "SELECT 1.50::numeric(5,2) AS b, 1e20::float8, '2020-01-01 00:00:00+00'::timestamptz, '1 day'::interval,"

@@ -67,9 +67,7 @@ def test_files_are_read_and_written_by_path(db: eddyline.Connection, tmp_path: P
         ("COPY t TO STDOUT", "08003"),
     ],
 )
-def test_files_that_cannot_be_opened(
-    db: eddyline.Connection, tmp_path: Path, statement: str, sqlstate: str
-) -> None:
+def test_files_that_cannot_be_opened(db: eddyline.Connection, tmp_path: Path, statement: str, sqlstate: str) -> None:
     with pytest.raises(eddyline.Error) as caught:
         db.execute(statement.format(tmp_path))
     assert caught.value.sqlstate == sqlstate
@@ -138,7 +136,8 @@ def test_copied_rows_reach_maintained_views(db: eddyline.Connection) -> None:
 
 
 def test_parquet_there_and_back(db: eddyline.Connection) -> None:
-    columns = "i int, n numeric(10,2), d date, ts timestamp, tz timestamptz, u uuid, y bytea, v interval, f real, t time"
+    columns = "i int, n numeric(10,2), d date, ts timestamp, tz timestamptz, u uuid, y bytea, v interval, f real"
+    columns += ", t time"
     db.execute(f"CREATE TABLE p ({columns})")
     db.execute(f"CREATE TABLE q ({columns})")
     db.execute(

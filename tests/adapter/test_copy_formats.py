@@ -29,15 +29,15 @@ def db() -> Iterator[eddyline.Connection]:
 
 
 def pg_output(pg: Pg, statement: str) -> bytes:
-    with pg.cursor() as cursor, cursor.copy(statement) as copy:  # type: ignore[arg-type]
+    with pg.cursor() as cursor, cursor.copy(statement) as copy:
         return b"".join(bytes(piece) for piece in copy)
 
 
 def pg_stored(pg: Pg, case: FromCase) -> Answer:
     pg.execute("DROP TABLE IF EXISTS t")
-    pg.execute(f"CREATE TABLE t ({case.table})")  # type: ignore[arg-type]
+    pg.execute(f"CREATE TABLE t ({case.table})")
     try:
-        with pg.cursor() as cursor, cursor.copy(f"COPY t {case.columns} FROM STDIN {case.options}") as copy:  # type: ignore[arg-type]
+        with pg.cursor() as cursor, cursor.copy(f"COPY t {case.columns} FROM STDIN {case.options}") as copy:
             copy.write(case.data)
     except psycopg.Error as error:
         found = error.diag

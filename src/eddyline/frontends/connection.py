@@ -100,7 +100,7 @@ class Connection:
     def executescript(self, script: str) -> Cursor:
         """Runs several statements separated by semicolons, stopping at the first error; the last one's cursor."""
         cursor = self.cursor()
-        cursor._begin(self._session.execute_script(script))  # noqa: SLF001 - same package, same concept
+        cursor._begin(self._session.execute_script(script))
         return cursor
 
     def copy(self, statement: str, file: Any = None, parameters: Sequence[Any] | None = None) -> Cursor:

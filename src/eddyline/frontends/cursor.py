@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from eddyline.adapter.export import export_table
 from eddyline.adapter.outcome import Outcome, ResultSet
 from eddyline.adapter.session import Session
 from eddyline.errors import InterfaceError
 from eddyline.expr.text_io import to_python
-from eddyline.adapter.export import export_table
 from eddyline.repr.types import Kind, SqlType
 
 if TYPE_CHECKING:
@@ -225,7 +225,8 @@ class Cursor:
             if t.kind is Kind.INTERVAL:
                 texts = [None if v is None else str(v) for v in to_python(result.columns[i], t)]
                 table = table.set_column(i, table.schema.field(i).name, pa.array(texts, pa.large_string()))
-        return polars.from_arrow(table)
+        frame: pl.DataFrame = polars.from_arrow(table)
+        return frame
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         return self.arrow().__arrow_c_stream__(requested_schema)
@@ -248,12 +249,13 @@ class Cursor:
 def _python_rows(result: ResultSet, start: int, stop: int) -> list[Row]:
     if not result.types:
         return [()] * (stop - start)
-    columns = [_python_values(c.slice(start, stop - start), t) for c, t in zip(result.columns, result.types, strict=True)]
+    slices = (c.slice(start, stop - start) for c in result.columns)
+    columns = [_python_values(c, t) for c, t in zip(slices, result.types, strict=True)]
     return list(zip(*columns, strict=True))
 
 
 def _python_values(column: pa.Array, sql_type: SqlType) -> list[Any]:
-    values = to_python(column, sql_type)
+    values: list[Any] = list(to_python(column, sql_type))
     if sql_type.kind is Kind.BPCHAR and sql_type.length is not None:
         return [None if v is None else v.ljust(sql_type.length) for v in values]
     return values

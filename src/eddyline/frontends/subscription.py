@@ -8,11 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from eddyline.adapter.outcome import Change, SubscriptionFeed
 from eddyline.adapter.export import export_table
+from eddyline.adapter.outcome import Change, SubscriptionFeed
 from eddyline.repr.types import arrow_type
 
 __all__ = ["Subscription", "SubscriptionChange"]
+
+_LEADING = ("mz_timestamp", "mz_progressed", "mz_diff")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,13 +71,13 @@ class Subscription:
     def _table(self, times: np.ndarray, diffs: np.ndarray, columns: tuple[pa.Array, ...]) -> pa.Table:
         rows = export_table(self._feed.names, self._feed.types, columns)
         head = [pa.array(times, pa.int64()), pa.array(np.zeros(len(times), bool)), pa.array(diffs, pa.int64())]
-        return pa.Table.from_arrays([*head, *rows.columns], names=["mz_timestamp", "mz_progressed", "mz_diff", *self._feed.names])
+        return pa.Table.from_arrays([*head, *rows.columns], names=[*_LEADING, *self._feed.names])
 
     def _progress(self, upper: int) -> pa.Table:
         nulls = [pa.nulls(1, arrow_type(t)) for t in self._feed.types]
         rows = export_table(self._feed.names, self._feed.types, nulls)
         head = [pa.array([upper], pa.int64()), pa.array([True]), pa.nulls(1, pa.int64())]
-        return pa.Table.from_arrays([*head, *rows.columns], names=["mz_timestamp", "mz_progressed", "mz_diff", *self._feed.names])
+        return pa.Table.from_arrays([*head, *rows.columns], names=[*_LEADING, *self._feed.names])
 
     def close(self) -> None:
         self.ended = True

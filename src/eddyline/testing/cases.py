@@ -105,7 +105,7 @@ def _fails(db: Connection, case: Case) -> None:
     try:
         db.execute(case.query)
     except Error as error:
-        assert error.sqlstate == case.sqlstate, error  # noqa: PT017 - the absence is reported below
+        assert error.sqlstate == case.sqlstate, error  # its absence is reported below
         return
     raise AssertionError(f"no error, where {case.sqlstate} was expected")
 

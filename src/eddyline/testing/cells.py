@@ -24,7 +24,7 @@ _PLAIN = frozenset({Kind.BOOLEAN, Kind.SMALLINT, Kind.INTEGER, Kind.BIGINT, Kind
 
 def result_of(cursor: Cursor) -> ResultSet:
     """The rows of the cursor's statement, in engine layouts; InterfaceError where it gave none."""
-    outcome = cursor._outcome  # noqa: SLF001 - the layouts are not for users
+    outcome = cursor._outcome  # the layouts are not for users
     if outcome is None or outcome.result is None:
         raise InterfaceError("the statement gave no rows")
     return outcome.result
