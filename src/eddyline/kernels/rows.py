@@ -38,9 +38,9 @@ from eddyline.kernels.kernel import I64, RUNS, U8, U64, VOID, kernel, read, subr
 from eddyline.kernels.memory import load_f32, load_f64, load_i16, load_i32, load_i64, load_u8, load_u64
 
 __all__ = [
-    "FEW_ALIKE", "MERGE_STATE", "OVERFLOW", "WALK_STATE", "compact_rows", "compact_rows_twin", "merge_rows",
-    "merge_rows_twin", "pairs_equal", "pairs_equal_twin", "sort_rows", "sort_rows_twin", "sum_identical",
-    "sum_identical_twin", "walk_groups", "walk_groups_twin",
+    "MERGE_STATE", "OVERFLOW", "WALK_STATE", "compact_rows", "compact_rows_twin", "merge_rows",
+    "merge_rows_twin", "pairs_equal", "pairs_equal_twin", "sort_rows", "sort_rows_twin", "walk_groups",
+    "walk_groups_twin",
 ]  # fmt: skip
 
 #: ``merge_rows`` state: 0 live cursors (-1 before the first call), 1 rows out, 2 rows out that are final
@@ -51,8 +51,6 @@ WALK_STATE: Final = 3
 
 #: status: a multiplicity left the range of int64
 OVERFLOW: Final = -1
-#: status: adding up by hash is not worth it
-FEW_ALIKE: Final = -2
 
 _DAY_US: Final = np.int64(86_400_000_000)
 _ZERO: Final = np.uint64(0)
@@ -61,9 +59,6 @@ _10: Final = np.uint64(10)
 _32: Final = np.uint64(32)
 _LOW32: Final = np.uint64(0xFFFFFFFF)
 _INSERTION_ROWS: Final = 12
-_STEPS: Final = 8
-_MIX: Final = np.uint64(0x9E3779B97F4A7C15)
-_MIX_TIME: Final = np.uint64(0xC2B2AE3D27D4EB4F)
 
 
 @subroutine
@@ -346,7 +341,7 @@ def sort_rows(
     rows: npt.NDArray[np.int64],
     scratch: npt.NDArray[np.int64],
 ) -> None:
-    """Fills ``rows`` with the stable sort order of ``scratch``, rows of one batch (``descs`` has one run).
+    """Fills ``rows`` with the stable sort order of one batch (``descs`` has one run).
 
     ``buckets``: scratch of 2**k + 1 entries; the top k bits of the hash are sorted by counting first.  O(n log n), and
     near O(n) comparisons for well spread hashes.
@@ -359,12 +354,11 @@ def sort_rows(
         shift += _ONE
     for b in range(count + 1):
         buckets[b] = 0
-    for k in range(n):
-        buckets[np.int64((hashes[scratch[k]] >> shift) & mask) + 1] += 1
+    for i in range(n):
+        buckets[np.int64((hashes[i] >> shift) & mask) + 1] += 1
     for b in range(count):
         buckets[b + 1] += buckets[b]
-    for k in range(n):
-        i = scratch[k]
+    for i in range(n):
         bucket = np.int64((hashes[i] >> shift) & mask)
         rows[buckets[bucket]] = i
         buckets[bucket] += 1
@@ -380,58 +374,6 @@ def sort_rows(
 def _overflows(a: Any, b: Any) -> Any:
     total = a + b
     return ((a ^ total) & (b ^ total)) < 0
-
-
-@kernel(I64(RUNS, read(U64), read(U64), read(I64), read(I64), I64, write(I64), write(I64), write(I64)))
-def sum_identical(
-    descs: npt.NDArray[np.int64],
-    hashes: npt.NDArray[np.uint64],
-    words: npt.NDArray[np.uint64],
-    times: npt.NDArray[np.int64],
-    diffs: npt.NDArray[np.int64],
-    trial: int,
-    table: npt.NDArray[np.int64],
-    rows: npt.NDArray[np.int64],
-    sums: npt.NDArray[np.int64],
-) -> int:
-    """Sums the diffs of identical (row, time): ``rows`` become the first of each, in order, ``sums[row]`` its total.
-
-    Zero totals are dropped.  ``table``: a power of two of entries and at least 2 n, all -1 on entry; scratch.  Returns
-    the number of rows kept, OVERFLOW, or FEW_ALIKE: of the first ``trial`` rows three quarters are distinct, or many
-    distinct rows have one hash.  Expected O(n).
-    """
-    mask = np.uint64(table.shape[0] - 1)
-    found = 0
-    steps = _STEPS * (rows.shape[0] + 64)
-    for i in range(rows.shape[0]):
-        if i == trial and 4 * found > 3 * trial:
-            return FEW_ALIKE
-        mixed = hashes[i] ^ (words[i] * _MIX) ^ (np.uint64(times[i]) * _MIX_TIME)
-        at = (mixed ^ (mixed >> _32)) & mask
-        row = table[at]
-        while row >= 0:
-            if hashes[row] == hashes[i] and words[row] == words[i] and times[row] == times[i]:  # noqa: SIM102
-                if _compare_rows(descs, 0, row, descs, 0, i) == 0:
-                    break
-            at = (at + _ONE) & mask
-            row = table[at]
-            steps -= 1
-        if steps < 0:
-            return FEW_ALIKE
-        if row < 0:
-            table[at] = i
-            rows[found] = i
-            sums[i] = diffs[i]
-            found += 1
-        elif _overflows(sums[row], diffs[i]):
-            return OVERFLOW
-        else:
-            sums[row] += diffs[i]
-    kept = 0
-    for k in range(found):
-        rows[kept] = rows[k]
-        kept += 1 if sums[rows[k]] != 0 else 0
-    return kept
 
 
 @kernel(
@@ -778,17 +720,6 @@ def compact_rows_twin(descs: Any, times: Any, diffs: Any, rows: list[int]) -> li
                 continue
         groups.append((i, int(times[i]), int(diffs[i])))
     return [g for g in groups if g[2] != 0]
-
-
-def sum_identical_twin(descs: Any, times: Any, diffs: Any) -> list[tuple[int, int]]:
-    """(row, total) of what ``sum_identical`` keeps."""
-    totals: dict[int, int] = {}
-    for i in range(len(times)):
-        first = next(
-            (j for j in totals if times[j] == times[i] and compare_rows_twin(descs, 0, j, descs, 0, i) == 0), i
-        )
-        totals[first] = totals.get(first, 0) + int(diffs[i])
-    return [(row, total) for row, total in totals.items() if total]
 
 
 def merge_rows_twin(heads: Any, descs: Any, since: int, below: int) -> list[tuple[int, int, int, int]]:
