@@ -13,7 +13,7 @@ from eddyline.kernels.kernel import Kernel
 
 FOLDER = Path(eddyline.kernels.__file__).parent
 #: no kernels in these: names of layouts, code generators, the decorators, the list
-OTHERS = {"__init__", "cells", "kernel", "memory", "registry"}
+OTHERS = {"row_twins", "__init__", "cells", "kernel", "memory", "registry"}
 FILES = sorted(p for p in FOLDER.glob("*.py") if p.stem not in OTHERS)
 #: what a jitted function may call besides its own file's: Python, NumPy and math as Numba has them, and memory
 SHARED = {"eddyline.kernels.memory", "eddyline.kernels.cells", "eddyline.kernels.kernel"}
@@ -59,9 +59,12 @@ def test_a_jitted_function_raises_and_catches_nothing(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda p: p.stem)
-def test_a_kernel_has_a_twin_in_its_file_that_a_test_names(path: Path) -> None:
+def test_a_kernel_has_a_twin_in_its_file_or_its_twins_file_that_a_test_names(path: Path) -> None:
     tree = ast.parse(path.read_text())
     functions = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
+    for node in tree.body:
+        if isinstance(node, ast.ImportFrom) and (node.module or "").endswith("_twins"):
+            functions |= {name.name for name in node.names}
     tests = "".join(p.read_text() for p in Path(__file__).parent.parent.rglob("test_*.py"))
     for function in jitted(tree):
         if "kernel" in {decorator_name(d) for d in function.decorator_list}:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from random import Random
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from eddyline.kernels.rows import (
+    FEW_ALIKE,
     OVERFLOW,
     compact_rows,
     compact_rows_twin,
@@ -17,12 +19,15 @@ from eddyline.kernels.rows import (
     pairs_equal_twin,
     sort_rows,
     sort_rows_twin,
+    sum_identical,
+    sum_identical_twin,
     walk_groups,
     walk_groups_twin,
 )
-from eddyline.repr.types import BIGINT, INTEGER, SqlType
+from eddyline.repr.types import BIGINT, BOOLEAN, INTEGER, SqlType
 from eddyline.testing.columns import ALL_TYPES, random_column
 from eddyline.trace.columns import cell_kinds, describe
+from eddyline.trace.hasher import Hasher
 from tests.kernels.run_samples import SampleRuns
 
 
@@ -44,9 +49,7 @@ def test_sort_and_compact_agree_with_twins(kind: SqlType, flags: int) -> None:
         times = np.array([rng.randrange(2) for _ in range(rows)], np.int64)
         diffs = np.array([rng.choice([-1, 1]) for _ in range(rows)], np.int64)
         order = np.empty(rows, np.int64)
-        sort_rows(
-            described[None], hashes, words, times, np.empty(buckets + 1, np.int64), order, np.empty(rows, np.int64)
-        )
+        sort_rows(described[None], hashes, words, times, np.empty(buckets + 1, np.int64), order, np.arange(rows))
         assert order.tolist() == sort_rows_twin(described[None], hashes, words, times)
         expected = [
             kept
@@ -59,6 +62,48 @@ def test_sort_and_compact_agree_with_twins(kind: SqlType, flags: int) -> None:
         assert list(found) == expected
         assert out[0][:kept].tolist() == hashes[order[:kept]].tolist()
         assert out[1][:kept].tolist() == words[order[:kept]].tolist()
+
+
+@pytest.mark.parametrize("kind", ALL_TYPES, ids=str)
+def test_adding_up_by_hash_agrees_with_its_twin(kind: SqlType) -> None:
+    rng = Random(str(kind))
+    for rows in (0, 1, 60):
+        types = (kind, BOOLEAN)
+        columns = [random_column(t, rows, rng) for t in types]
+        picked = np.array([rng.randrange(rows) for _ in range(3 * rows)], np.int64)
+        columns = [c.take(pa.array(picked)) for c in columns]
+        described = describe(columns, cell_kinds(types))
+        count = len(picked)
+        hashes = picked.astype(np.uint64) % np.uint64(7) if rows % 2 else Hasher(1).hash_rows(columns, types, count)
+        times = np.array([rng.randrange(2) for _ in range(count)], np.int64)
+        diffs = np.array([rng.choice([-1, 1]) for _ in range(count)], np.int64)
+        words = np.zeros(count, np.uint64)
+        kept_rows, sums = np.empty(count, np.int64), np.empty(count, np.int64)
+        table = np.full(1024, -1, np.int64)
+        kept = sum_identical(described[None], hashes, words, times, diffs, count, table, kept_rows, sums)
+        found = [(row, int(sums[row])) for row in kept_rows[:kept].tolist()]
+        assert found == sum_identical_twin(described[None], times, diffs)
+
+
+def test_adding_up_by_hash_gives_up_on_distinct_rows_and_on_one_hash() -> None:
+    column = pa.array(np.arange(5000))
+    described = describe((column,), cell_kinds((BIGINT,)))
+    zeros, ones = np.zeros(5000, np.int64), np.ones(5000, np.int64)
+    for hashes, trial in ((np.arange(5000).astype(np.uint64), 100), (np.zeros(5000, np.uint64), 5000)):
+        table, kept_rows, sums = np.full(16384, -1, np.int64), np.empty(5000, np.int64), np.empty(5000, np.int64)
+        words = np.zeros(5000, np.uint64)
+        done = sum_identical(described[None], hashes, words, zeros, ones, trial, table, kept_rows, sums)
+        assert done == FEW_ALIKE
+
+
+def test_adding_up_by_hash_reports_overflow() -> None:
+    column = pa.array([1, 1])
+    described = describe((column,), cell_kinds((BIGINT,)))
+    diffs = np.array((2**63 - 1, 1), np.int64)
+    hashes, words, times = np.zeros(2, np.uint64), np.zeros(2, np.uint64), np.zeros(2, np.int64)
+    scratch = np.full(4, -1, np.int64)
+    rows, sums = np.empty(2, np.int64), np.empty(2, np.int64)
+    assert sum_identical(described[None], hashes, words, times, diffs, 2, scratch, rows, sums) == OVERFLOW
 
 
 def _by_words(order: list[int], hashes: np.ndarray, words: np.ndarray) -> list[list[int]]:

@@ -4,12 +4,11 @@
 Runs come as ``heads`` int64[runs, cells.HEAD] (addresses and strides of hashes, times and diffs) and ``descs``
 int64[runs, items, WIDTH].  Items are the compared columns: of a layout with an ORDER BY, its items and then all
 columns; otherwise all columns.  The order of rows in a run is (key hash, second word, canonical order, time); hashes
-only order, the comparison decides what is the same.
+only order, the comparison decides what is the same.  The kernels' twins are in ``row_twins``.
 """
 
 from __future__ import annotations
 
-from functools import cmp_to_key
 from typing import Any, Final
 
 import numpy as np
@@ -28,19 +27,22 @@ from eddyline.kernels.cells import (
     INTERVAL,
     NULLS_FIRST,
     NUMERIC,
-    cell,
-    compare_rows_twin,
-    head_row,
-    image,
-    sql_key,
-)  # fmt: skip
+)
 from eddyline.kernels.kernel import I64, RUNS, U8, U64, VOID, kernel, read, subroutine, write
 from eddyline.kernels.memory import load_f32, load_f64, load_i16, load_i32, load_i64, load_u8, load_u64
+from eddyline.kernels.row_twins import (
+    compact_rows_twin,
+    merge_rows_twin,
+    pairs_equal_twin,
+    sort_rows_twin,
+    sum_identical_twin,
+    walk_groups_twin,
+)
 
 __all__ = [
-    "MERGE_STATE", "OVERFLOW", "WALK_STATE", "compact_rows", "compact_rows_twin", "merge_rows",
-    "merge_rows_twin", "pairs_equal", "pairs_equal_twin", "sort_rows", "sort_rows_twin", "walk_groups",
-    "walk_groups_twin",
+    "FEW_ALIKE", "MERGE_STATE", "OVERFLOW", "WALK_STATE", "compact_rows", "compact_rows_twin", "merge_rows",
+    "merge_rows_twin", "pairs_equal", "pairs_equal_twin", "sort_rows", "sort_rows_twin", "sum_identical",
+    "sum_identical_twin", "walk_groups", "walk_groups_twin",
 ]  # fmt: skip
 
 #: ``merge_rows`` state: 0 live cursors (-1 before the first call), 1 rows out, 2 rows out that are final
@@ -51,6 +53,8 @@ WALK_STATE: Final = 3
 
 #: status: a multiplicity left the range of int64
 OVERFLOW: Final = -1
+#: status: adding up by hash is not worth it
+FEW_ALIKE: Final = -2
 
 _DAY_US: Final = np.int64(86_400_000_000)
 _ZERO: Final = np.uint64(0)
@@ -59,6 +63,9 @@ _10: Final = np.uint64(10)
 _32: Final = np.uint64(32)
 _LOW32: Final = np.uint64(0xFFFFFFFF)
 _INSERTION_ROWS: Final = 12
+_STEPS: Final = 8
+_MIX: Final = np.uint64(0x9E3779B97F4A7C15)
+_MIX_TIME: Final = np.uint64(0xC2B2AE3D27D4EB4F)
 
 
 @subroutine
@@ -341,7 +348,7 @@ def sort_rows(
     rows: npt.NDArray[np.int64],
     scratch: npt.NDArray[np.int64],
 ) -> None:
-    """Fills ``rows`` with the stable sort order of one batch (``descs`` has one run).
+    """Fills ``rows`` with the stable sort order of ``scratch``, rows of one batch (``descs`` has one run).
 
     ``buckets``: scratch of 2**k + 1 entries; the top k bits of the hash are sorted by counting first.  O(n log n), and
     near O(n) comparisons for well spread hashes.
@@ -354,11 +361,12 @@ def sort_rows(
         shift += _ONE
     for b in range(count + 1):
         buckets[b] = 0
-    for i in range(n):
-        buckets[np.int64((hashes[i] >> shift) & mask) + 1] += 1
+    for k in range(n):
+        buckets[np.int64((hashes[scratch[k]] >> shift) & mask) + 1] += 1
     for b in range(count):
         buckets[b + 1] += buckets[b]
-    for i in range(n):
+    for k in range(n):
+        i = scratch[k]
         bucket = np.int64((hashes[i] >> shift) & mask)
         rows[buckets[bucket]] = i
         buckets[bucket] += 1
@@ -374,6 +382,58 @@ def sort_rows(
 def _overflows(a: Any, b: Any) -> Any:
     total = a + b
     return ((a ^ total) & (b ^ total)) < 0
+
+
+@kernel(I64(RUNS, read(U64), read(U64), read(I64), read(I64), I64, write(I64), write(I64), write(I64)))
+def sum_identical(
+    descs: npt.NDArray[np.int64],
+    hashes: npt.NDArray[np.uint64],
+    words: npt.NDArray[np.uint64],
+    times: npt.NDArray[np.int64],
+    diffs: npt.NDArray[np.int64],
+    trial: int,
+    table: npt.NDArray[np.int64],
+    rows: npt.NDArray[np.int64],
+    sums: npt.NDArray[np.int64],
+) -> int:
+    """Sums the diffs of identical (row, time): ``rows`` become the first of each, in order, ``sums[row]`` its total.
+
+    Zero totals are dropped.  ``table``: a power of two of entries and at least 2 n, all -1 on entry; scratch.  Returns
+    the number of rows kept, OVERFLOW, or FEW_ALIKE: of the first ``trial`` rows three quarters are distinct, or many
+    distinct rows have one hash.  Expected O(n).
+    """
+    mask = np.uint64(table.shape[0] - 1)
+    found = 0
+    steps = _STEPS * (rows.shape[0] + 64)
+    for i in range(rows.shape[0]):
+        if i == trial and 4 * found > 3 * trial:
+            return FEW_ALIKE
+        mixed = hashes[i] ^ (words[i] * _MIX) ^ (np.uint64(times[i]) * _MIX_TIME)
+        at = (mixed ^ (mixed >> _32)) & mask
+        row = table[at]
+        while row >= 0:
+            if hashes[row] == hashes[i] and words[row] == words[i] and times[row] == times[i]:  # noqa: SIM102
+                if _compare_rows(descs, 0, row, descs, 0, i) == 0:
+                    break
+            at = (at + _ONE) & mask
+            row = table[at]
+            steps -= 1
+        if steps < 0:
+            return FEW_ALIKE
+        if row < 0:
+            table[at] = i
+            rows[found] = i
+            sums[i] = diffs[i]
+            found += 1
+        elif _overflows(sums[row], diffs[i]):
+            return OVERFLOW
+        else:
+            sums[row] += diffs[i]
+    kept = 0
+    for k in range(found):
+        rows[kept] = rows[k]
+        kept += 1 if sums[rows[k]] != 0 else 0
+    return kept
 
 
 @kernel(
@@ -692,94 +752,3 @@ def walk_groups(
         state[2] += dead
     state[0] = group_hashes.shape[0]
     return 1
-
-
-# Twins -----------------------------------------------------------------------------------------------------------
-
-
-def sort_rows_twin(descs: Any, hashes: Any, words: Any, times: Any) -> list[int]:
-    """What ``sort_rows`` leaves in ``rows``."""
-
-    def compare(i: int, j: int) -> int:
-        x, y = (hashes[i], words[i]), (hashes[j], words[j])
-        if x != y:
-            return -1 if x < y else 1
-        return compare_rows_twin(descs, 0, i, descs, 0, j) or int(times[i] > times[j]) - int(times[i] < times[j])
-
-    return sorted(range(len(hashes)), key=cmp_to_key(compare))
-
-
-def compact_rows_twin(descs: Any, times: Any, diffs: Any, rows: list[int]) -> list[tuple[int, int, int]]:
-    """(row, time, diff) of what ``compact_rows`` keeps."""
-    groups: list[tuple[int, int, int]] = []
-    for i in rows:
-        if groups:
-            j, time, total = groups[-1]
-            if time == times[i] and compare_rows_twin(descs, 0, j, descs, 0, i) == 0:
-                groups[-1] = (j, time, total + int(diffs[i]))
-                continue
-        groups.append((i, int(times[i]), int(diffs[i])))
-    return [g for g in groups if g[2] != 0]
-
-
-def merge_rows_twin(heads: Any, descs: Any, since: int, below: int) -> list[tuple[int, int, int, int]]:
-    """(run, row, time, diff) of a whole merge."""
-    entries = []
-    for run in range(len(heads)):
-        for row in range(int(heads[run, 1])):
-            word_hash, word, time, diff = head_row(heads, run, row)
-            if time < below:
-                entries.append((word_hash, word, max(time, since), diff, run, row))
-
-    def compare(x: Any, y: Any) -> int:
-        if x[:2] != y[:2]:
-            return -1 if x[:2] < y[:2] else 1
-        return compare_rows_twin(descs, x[4], x[5], descs, y[4], y[5]) or (x[2] > y[2]) - (x[2] < y[2])
-
-    out: list[tuple[int, int, int, int]] = []
-    previous = None
-    for entry in sorted(entries, key=cmp_to_key(compare)):
-        if previous is not None and compare(previous, entry) == 0:
-            run, row, time, diff = out[-1]
-            out[-1] = (run, row, time, diff + entry[3])
-        else:
-            out.append((entry[4], entry[5], entry[2], entry[3]))
-        previous = entry
-    return [row for row in out if row[3] != 0]
-
-
-def pairs_equal_twin(
-    left: Any, left_rows: Any, right: Any, right_runs: Any, right_rows: Any, null_equal: Any, identical: int
-) -> list[bool]:
-    """What ``pairs_equal`` fills in."""
-
-    def equal(x: Any, y: Any, i: int, j: int, null: int) -> bool:
-        kind, p, q = int(x[0]), cell(x, i), cell(y, j)
-        if p is None or q is None:
-            return p is None and q is None and bool(null)
-        same = bool(sql_key(kind, p) == sql_key(kind, q))
-        return same and (not identical or bool(image(kind, p) == image(kind, q)))
-
-    return [
-        all(equal(x, y, i, j, null) for x, y, null in zip(left[0], right[run], null_equal, strict=True))
-        for i, run, j in zip(left_rows, right_runs, right_rows, strict=True)
-    ]
-
-
-def walk_groups_twin(
-    heads: Any, descs: Any, run_keys: Any, keys: Any, group_hashes: Any, limits: Any, below: int
-) -> list[tuple[int, int, int, int]]:
-    """(group, run, row, multiplicity) as ``walk_groups`` puts out, from a whole merge at one time."""
-    merged = merge_rows_twin(heads, descs, below, below)
-    nulls_equal = np.ones(keys.shape[1], np.uint8)
-    out = []
-    for group, group_hash in enumerate(group_hashes):
-        live = 0
-        for run, row, _, total in merged:
-            if live >= limits[group]:
-                break
-            in_group = head_row(heads, run, row)[0] == group_hash
-            if in_group and total > 0 and pairs_equal_twin(keys, [group], run_keys, [run], [row], nulls_equal, 0)[0]:
-                out.append((group, run, row, total))
-                live += total
-    return out

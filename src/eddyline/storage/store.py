@@ -241,7 +241,8 @@ class TableStore:
             for id, batch in sorted(writes.items()):
                 collection = self._collection(id)
                 at_time = Batch(batch.types, batch.columns, np.full(len(batch), time, np.int64), batch.diffs)
-                net = consolidate(at_time, self._hasher)
+                added_only = collection.key is None and len(batch) > 0 and int(batch.diffs.min()) > 0
+                net = at_time if added_only else consolidate(at_time, self._hasher)
                 check_append(collection, at_time, net, time, self._hasher)
                 changes.append((collection, net))
             written: list[tuple[Collection, Commit]] = []

@@ -45,7 +45,7 @@ def order_rows(
     words = prefixes_of(items[0], count) if len(items) else np.zeros(count, np.uint64)
     out = np.empty(count, np.int64)
     flat = np.zeros(count, np.int64)
-    sort_rows(items[None], flat.view(np.uint64), words, flat, np.empty(2, np.int64), out, np.empty(count, np.int64))
+    sort_rows(items[None], flat.view(np.uint64), words, flat, np.empty(2, np.int64), out, np.arange(count))
     return out
 
 

@@ -12,6 +12,7 @@ Key and value hashes only order: equality of rows is decided by comparing them.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -19,7 +20,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from eddyline.errors import make_error
-from eddyline.kernels.rows import OVERFLOW, compact_rows, sort_rows
+from eddyline.kernels.rows import FEW_ALIKE, OVERFLOW, compact_rows, sort_rows, sum_identical
 from eddyline.repr.batch import Batch, Int64s
 from eddyline.repr.time import Frontier
 from eddyline.repr.types import SqlType
@@ -42,6 +43,8 @@ Uint64s = npt.NDArray[np.uint64]
 
 _BUCKET_ROWS: Final = 8
 _BUCKET_BITS: Final = 14
+#: so many rows tell whether many of a batch are alike
+_TRIAL_ROWS: Final = 256
 #: a one-row run may pin this much of what its row was cut from
 _SMALL_BYTES: Final = 4096
 
@@ -143,18 +146,34 @@ class Run:
         return Batch(self.layout.types, self.columns, self.times, self.diffs)
 
 
-def sort_order(descriptors: Int64s, hashes: Uint64s, words: Uint64s, times: Int64s) -> Int64s:
-    """int64[n]: the stable order by (hash, word, canonical row order, time)."""
-    rows = len(times)
+def sort_order(
+    descriptors: Int64s, hashes: Uint64s, words: Uint64s, times: Int64s, picked: Int64s | None = None
+) -> Int64s:
+    """int64[n]: the stable order by (hash, word, canonical row order, time) of all rows, or of those ``picked``."""
+    picked = np.arange(len(times)) if picked is None else picked.copy()
+    rows = len(picked)
+    if rows <= 1:
+        return picked
     order = np.empty(rows, np.int64)
-    if rows == 1:
-        order[0] = 0
-        return order
     bits = min(max((rows // _BUCKET_ROWS).bit_length() - 1, 0), _BUCKET_BITS)
-    sort_rows(
-        descriptors[None], hashes, words, times, np.empty((1 << bits) + 1, np.int64), order, np.empty(rows, np.int64)
-    )
+    sort_rows(descriptors[None], hashes, words, times, np.empty((1 << bits) + 1, np.int64), order, picked)
     return order
+
+
+def _summed(
+    descriptors: Int64s, hashes: Uint64s, words: Uint64s, times: Int64s, diffs: Int64s, trial_rows: int
+) -> tuple[Int64s, Int64s] | None:
+    """(the first row of each identical (row, time), in order; int64[n] with their total diffs), zeros gone.
+
+    None if adding up by hash is not worth it: see ``kernels.rows.sum_identical``.  DataError 22003.  Expected O(n).
+    """
+    rows = len(times)
+    table = np.full(1 << (2 * rows - 1).bit_length(), -1, np.int64)
+    first, sums = np.empty(rows, np.int64), np.empty(rows, np.int64)
+    kept = sum_identical(descriptors[None], hashes, words, times, diffs, trial_rows, table, first, sums)
+    if kept == OVERFLOW:
+        raise make_error("22003", "row multiplicity out of range")
+    return None if kept == FEW_ALIKE else (first[:kept], sums)
 
 
 def build_run(
@@ -194,8 +213,13 @@ def build_run(
             upper=upper,
             since=since,
         )
-    order = sort_order(items, hashes, words, times)
-    out = np.empty((4, rows), np.int64)
+    summed = _summed(items, hashes, words, times, diffs, _TRIAL_ROWS) if rows > 4 * _TRIAL_ROWS else None
+    if summed is None:
+        order = sort_order(items, hashes, words, times)
+    else:
+        first, diffs = summed
+        order = sort_order(items, hashes, words, times, first)
+    out = np.empty((4, len(order)), np.int64)
     out_hashes, out_words = out[0].view(np.uint64), out[1].view(np.uint64)
     kept = compact_rows(items[None], hashes, words, times, diffs, order, out_hashes, out_words, out[2], out[3])
     if kept == OVERFLOW:
@@ -224,7 +248,7 @@ def _check_times(times: Int64s, lower: Frontier, upper: Frontier) -> None:
 def consolidate(batch: Batch, hasher: Hasher) -> Batch:
     """The batch with the diffs of identical (row, time) summed and zeros gone, in no promised order.
 
-    DataError 22003 if a multiplicity leaves int64.  O(n log n).
+    DataError 22003 if a multiplicity leaves int64.  Expected O(n).
     """
     rows = len(batch)
     if rows == 0:
@@ -236,6 +260,29 @@ def consolidate(batch: Batch, hasher: Hasher) -> Batch:
         return batch if diffs[0] else Batch.empty(batch.types)
     hashes = hasher.hash_described(described, rows)
     words = np.zeros(rows, np.uint64)
+    summed = _summed(described, hashes, words, times, diffs, rows)
+    if summed is None:
+        return _consolidate_sorted(batch, described, hashes, words, times, diffs)
+    first, sums = summed
+    if len(first) == rows and _pins_little(batch.columns):
+        return batch
+    columns = gather_columns(
+        batch.types, cell_kinds(batch.types), described[None], 0, np.zeros(len(first), np.int64), first
+    )
+    return Batch(batch.types, columns, times[first], sums[first])
+
+
+def _pins_little(columns: Sequence[pa.Array]) -> bool:
+    """Whether the arrays are most of what their buffers hold."""
+    held = sum(b.size for c in columns for b in c.buffers() if b is not None)
+    return bool(held <= _SMALL_BYTES + 2 * sum(c.nbytes for c in columns))
+
+
+def _consolidate_sorted(
+    batch: Batch, described: Int64s, hashes: Uint64s, words: Uint64s, times: Int64s, diffs: Int64s
+) -> Batch:
+    """As ``consolidate``, where hashes tell few rows apart.  O(n log n)."""
+    rows = len(times)
     order = sort_order(described, hashes, words, times)
     out = np.empty((4, rows), np.int64)
     kept = compact_rows(
