@@ -109,9 +109,7 @@ class _Scanner:
         records = np.empty((size + 2, 4), np.int64)
         source = np.frombuffer(data, np.uint8)
         state = self._state
-        used = copyscan.scan_records(
-            source, int(final), self._dialect, self._null, state, out, offsets, nulls, records
-        )
+        used = copyscan.scan_records(source, int(final), self._dialect, self._null, state, out, offsets, nulls, records)
         count, fields, status = (int(state[k]) for k in (copyscan.RECORDS, copyscan.FIELDS, copyscan.STATUS))
         self.ended = status != copyscan.MORE
         if not count and not self.ended:

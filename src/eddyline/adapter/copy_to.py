@@ -24,9 +24,7 @@ __all__ = ["copy_to"]
 
 _SLICE_ROWS = 1 << 16
 #: backslash first: the others' replacements bring new ones
-_TEXT_ESCAPES: Final = tuple(
-    zip("\\\b\f\n\r\t\v", ("\\\\", "\\b", "\\f", "\\n", "\\r", "\\t", "\\v"), strict=True)
-)
+_TEXT_ESCAPES: Final = tuple(zip("\\\b\f\n\r\t\v", ("\\\\", "\\b", "\\f", "\\n", "\\r", "\\t", "\\v"), strict=True))
 _LARGE: Final = pa.large_string()
 
 

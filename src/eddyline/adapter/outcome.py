@@ -39,7 +39,7 @@ class SubscriptionFeed:
     """A running subscription.
 
     ``receive(timeout)`` gives the next change; None at the end (``ended()``) or when the time is up.
-    ``close`` ends it.
+    It fails with 57014 when the session's ``cancel`` is called meanwhile.  ``close`` ends the subscription.
     """
 
     names: tuple[str, ...]

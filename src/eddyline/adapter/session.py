@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar, get_args
@@ -63,6 +64,7 @@ class Session:
         self._named: dict[str, _Named] = {}
         self._running_lock = threading.Lock()
         self._running: Interrupt | None = None  # guarded by _running_lock
+        self._waits: set[Interrupt] = set()  # of subscriptions' readers; guarded by _running_lock
 
     # -- life -----------------------------------------------------------------------------------------------------
 
@@ -86,10 +88,24 @@ class Session:
             self._named.clear()
 
     def cancel(self) -> None:
-        """From any thread: the running statement fails with 57014."""
+        """From any thread: the running statement, and waits for a subscription's changes, fail with 57014."""
         with self._running_lock:
-            if self._running is not None:
-                self._running.cancel()
+            for interrupt in (self._running, *self._waits):
+                if interrupt is not None:
+                    interrupt.cancel()
+
+    @contextmanager
+    def _waiting(self) -> Iterator[Interrupt]:
+        """While a subscription of this session is waited for, which is no statement and may last."""
+        self.check_usable()
+        interrupt = Interrupt(None)
+        with self._running_lock:
+            self._waits.add(interrupt)
+        try:
+            yield interrupt
+        finally:
+            with self._running_lock:
+                self._waits.discard(interrupt)
 
     # -- statements -----------------------------------------------------------------------------------------------
 
@@ -446,7 +462,7 @@ class Session:
             case st.Subscribe():
                 as_of = _time_of(statement.as_of, literals, context)
                 up_to = _time_of(statement.up_to, literals, context)
-                feed = open_subscription(context, statement, literals, as_of=as_of, up_to=up_to)
+                feed = open_subscription(context, statement, literals, as_of=as_of, up_to=up_to, waiting=self._waiting)
                 return Outcome("SUBSCRIBE", feed=feed)
             case st.Explain():
                 return Outcome("EXPLAIN", explain(statement, context.catalog))

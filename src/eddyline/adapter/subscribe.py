@@ -5,10 +5,11 @@ from __future__ import annotations
 import itertools
 import queue
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 
 from eddyline.adapter.outcome import Change, SubscriptionFeed
-from eddyline.adapter.read import ReadContext, TooOldError, choose_time, imported
+from eddyline.adapter.read import Interrupt, ReadContext, TooOldError, choose_time, imported
 from eddyline.adapter.read_plan import plan_read
 from eddyline.errors import Error, make_error, unsupported
 from eddyline.expr.ir import Literal
@@ -34,8 +35,14 @@ def open_subscription(
     *,
     as_of: Time | None,
     up_to: Time | None,
+    waiting: Callable[[], AbstractContextManager[Interrupt]],
 ) -> SubscriptionFeed:
-    """Starts it at ``as_of`` (None: the time of a strict read now).  22023 for an unreadable time or an empty range."""
+    """Starts it at ``as_of`` (None: the time of a strict read now).  22023 for an unreadable time or an empty range.
+
+    ``waiting`` gives each wait for changes what may interrupt it.
+    """
+    if context.transaction.writes:
+        raise unsupported("SUBSCRIBE in a transaction that has written")
     relation = statement.query.as_relation()
     plan = plan_read(relation, context.catalog)
     if plan.clocked:
@@ -60,7 +67,7 @@ def open_subscription(
             DataflowDescription(statement.name or "subscription", operators, at, until), as_of=at
         )
         engine.feed(id, responses.put)
-    subscription = _Running(context, id, until, responses, progress=statement.progress)
+    subscription = _Running(context, id, until, responses, waiting, progress=statement.progress)
     return SubscriptionFeed(
         statement.query.names,
         statement.query.types,
@@ -81,6 +88,7 @@ class _Running:
         id: str,
         until: Frontier,
         responses: queue.SimpleQueue[SubscribeResponse | Error],
+        waiting: Callable[[], AbstractContextManager[Interrupt]],
         *,
         progress: bool,
     ) -> None:
@@ -88,20 +96,26 @@ class _Running:
         self._id = id
         self._until = until
         self._responses = responses
+        self._waiting = waiting
         self._progress = progress
         self.ended = False
 
     def receive(self, timeout: float | None) -> Change | None:
+        with self._waiting() as interrupt:
+            return self._receive(timeout, interrupt)
+
+    def _receive(self, timeout: float | None, interrupt: Interrupt) -> Change | None:
         deadline = None if timeout is None else time.monotonic() + timeout
         news = time.monotonic()
         while not self.ended:
-            remaining = None if deadline is None else deadline - time.monotonic()
-            if remaining is not None and remaining < 0:
-                return None
+            remaining = _TICK_S if deadline is None else deadline - time.monotonic()
             try:
-                response = self._responses.get(timeout=_TICK_S if remaining is None else min(_TICK_S, remaining))
+                response = self._responses.get(timeout=max(0.0, min(_TICK_S, remaining)))
             except queue.Empty:
+                if remaining <= 0:
+                    return None
                 self._engine.check_usable()
+                interrupt.check()
                 news = self._tick(news)
                 continue
             if isinstance(response, Error):

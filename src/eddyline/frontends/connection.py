@@ -99,9 +99,7 @@ class Connection:
 
     def executescript(self, script: str) -> Cursor:
         """Runs several statements separated by semicolons, stopping at the first error; the last one's cursor."""
-        cursor = self.cursor()
-        cursor._begin(self._session.execute_script(script))
-        return cursor
+        return self.cursor().executescript(script)
 
     def copy(self, statement: str, file: Any = None, parameters: Sequence[Any] | None = None) -> Cursor:
         """Runs a COPY statement; see ``Cursor.copy``."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -13,7 +13,8 @@ from eddyline.adapter.outcome import Outcome, ResultSet
 from eddyline.adapter.session import Session
 from eddyline.errors import InterfaceError
 from eddyline.expr.text_io import to_python
-from eddyline.repr.types import Kind, SqlType
+from eddyline.frontends.subscription import Subscription
+from eddyline.repr.types import Kind
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -52,12 +53,16 @@ ROWID = TypeObject()
 class Cursor:
     """The statements of one session, and the rows of the last one.
 
+    The rows of SUBSCRIBE come as they happen: fetching waits for them, and closing the cursor, or executing something
+    else on it, ends the subscription.
     ``arraysize``: rows per ``fetchmany``.  ``time``: where the last answer or write stands on the timeline (µs).
     """
 
     def __init__(self, session: Session) -> None:
         self._session = session
         self._outcome: Outcome | None = None
+        self._subscription: Subscription | None = None
+        self._rows: ResultSet | None = None  # the result, or the subscription's change at hand
         self._row = 0  # next row to fetch
         self._slice: list[Row] = []  # rows [_slice_start, _slice_start + len) as Python objects
         self._slice_start = 0
@@ -69,14 +74,17 @@ class Cursor:
     def execute(self, statement: str, parameters: Sequence[Any] | None = None) -> Cursor:
         """Runs one statement; returns this cursor.  ``parameters`` are for ``$1`` … or, where there is none, ``?``."""
         self._check_open()
-        self._begin(self._session.execute(statement, parameters))
-        return self
+        return self._begin(lambda: self._session.execute(statement, parameters))
 
     def executemany(self, statement: str, seq_of_parameters: Sequence[Sequence[Any]]) -> Cursor:
         """Runs one statement once per parameter row, all of them in one transaction."""
         self._check_open()
-        self._begin(self._session.executemany(statement, seq_of_parameters))
-        return self
+        return self._begin(lambda: self._session.executemany(statement, seq_of_parameters))
+
+    def executescript(self, script: str) -> Cursor:
+        """Runs several statements separated by semicolons, stopping at the first error; the rows are the last one's."""
+        self._check_open()
+        return self._begin(lambda: self._session.execute_script(script))
 
     def copy(self, statement: str, file: Any = None, parameters: Sequence[Any] | None = None) -> Cursor:
         """Runs a COPY statement; ``rowcount`` says how many rows went.
@@ -85,11 +93,27 @@ class Cursor:
         (an open file, text or binary).  COPY FROM adds all rows in one commit, or none.
         """
         self._check_open()
-        self._begin(self._session.execute(statement, parameters, file=file))
+        return self._begin(lambda: self._session.execute(statement, parameters, file=file))
+
+    def _begin(self, run: Callable[[], Outcome]) -> Cursor:
+        """Forgets the last statement, then takes what ``run`` gives: a failing statement leaves no rows."""
+        self._forget()
+        outcome = run()
+        self._outcome = outcome
+        if outcome.feed is not None:
+            self._subscription = Subscription(outcome.feed, None)
+        self._show(outcome.result)
         return self
 
-    def _begin(self, outcome: Outcome | None) -> None:
-        self._outcome = outcome
+    def _forget(self) -> None:
+        subscription, self._subscription = self._subscription, None
+        if subscription is not None:
+            subscription.close()
+        self._outcome = None
+        self._show(None)
+
+    def _show(self, rows: ResultSet | None) -> None:
+        self._rows = rows
         self._row = 0
         self._slice = []
         self._slice_start = 0
@@ -99,8 +123,9 @@ class Cursor:
             raise InterfaceError("the cursor is closed")
 
     def close(self) -> None:
+        """Frees the rows and ends a subscription.  Twice is harmless."""
         self._closed = True
-        self._begin(None)
+        self._forget()
 
     def __enter__(self) -> Cursor:
         return self
@@ -113,30 +138,27 @@ class Cursor:
     @property
     def description(self) -> list[tuple[str, str, None, int | None, int | None, int | None, None]] | None:
         """One 7-tuple per result column: name, type name, …; None where the statement gives no rows."""
-        if self._outcome is None or self._outcome.result is None:
+        shown = self._subscription if self._subscription is not None else self._rows
+        if shown is None:
             return None
-        result = self._outcome.result
         return [
             (name, t.kind.value, None, t.length, t.precision, t.scale, None)
-            for name, t in zip(result.names, result.types, strict=True)
+            for name, t in zip(shown.names, shown.types, strict=True)
         ]
 
     @property
     def rowcount(self) -> int:
-        if self._outcome is None:
+        """Rows of the result, or rows affected; -1 where neither is known."""
+        if self._outcome is None or self._subscription is not None:
             return -1
-        if self._outcome.result is not None:
-            return self._outcome.result.rows
-        return self._outcome.affected
+        return self._rows.rows if self._rows is not None else self._outcome.affected
 
     @property
     def time(self) -> int | None:
         """The time at which the answer is exact, or at which the write was committed; µs since the epoch."""
-        if self._outcome is None:
-            return None
-        if self._outcome.result is not None and self._outcome.result.time is not None:
-            return self._outcome.result.time
-        return self._outcome.time
+        if self._rows is not None and self._rows.time is not None:
+            return self._rows.time
+        return self._outcome.time if self._outcome is not None else None
 
     @property
     def statusmessage(self) -> str | None:
@@ -153,38 +175,64 @@ class Cursor:
     def setoutputsize(self, size: int, column: int | None = None) -> None:
         """Accepted and not needed (PEP 249)."""
 
-    def _result(self) -> ResultSet:
+    def _check_rows(self) -> None:
         self._check_open()
-        if self._outcome is None or self._outcome.result is None:
+        if self._rows is None and self._subscription is None:
             raise InterfaceError("the last statement gave no rows to fetch")
-        return self._outcome.result
 
-    def _next_row(self, result: ResultSet) -> Row | None:
-        if self._row >= result.rows:
-            return None
+    def _result(self) -> ResultSet:
+        """The whole result."""
+        self._check_rows()
+        if self._rows is None or self._subscription is not None:
+            raise InterfaceError("a subscription has no whole result", hint="iterate over it, or use subscribe()")
+        return self._rows
+
+    def _next_row(self, *, wait: bool = True) -> Row | None:
+        while self._rows is None or self._row >= self._rows.rows:
+            if self._subscription is None:
+                return None
+            change = self._subscription.next_rows(None if wait else 0)
+            if change is None:
+                return None
+            self._show(change)
         if self._row >= self._slice_start + len(self._slice):
             self._slice_start = self._row
-            self._slice = _python_rows(result, self._row, min(self._row + _SLICE_ROWS, result.rows))
+            self._slice = _python_rows(self._rows, self._row, min(self._row + _SLICE_ROWS, self._rows.rows))
         row = self._slice[self._row - self._slice_start]
         self._row += 1
         return row
 
     def fetchone(self) -> Row | None:
-        return self._next_row(self._result())
+        """The next row; None when there is none.  Of a subscription: waits for it, None at its end."""
+        self._check_rows()
+        return self._next_row()
 
     def fetchmany(self, size: int | None = None) -> list[Row]:
-        result = self._result()
+        """Up to ``size`` rows, fewer at the end.  Of a subscription: waits for one, then takes what is there."""
+        self._check_rows()
         rows: list[Row] = []
         for _ in range(self.arraysize if size is None else size):
-            row = self._next_row(result)
+            row = self._next_row(wait=not rows)
             if row is None:
                 break
             rows.append(row)
         return rows
 
     def fetchall(self) -> list[Row]:
-        result = self._result()
+        """The rows that are left.  Of a subscription: waits for its end."""
+        self._check_rows()
         rows: list[Row] = []
+        while (row := self._next_row()) is not None:
+            rows.append(row)
+            if self._rows is not None and self._subscription is None:
+                rows.extend(self._rest())
+        return rows
+
+    def _rest(self) -> list[Row]:
+        """What is left of the result, slice by slice."""
+        rows = self._slice[self._row - self._slice_start :]
+        self._row += len(rows)
+        result = self._result()
         while self._row < result.rows:
             stop = min(self._row + _SLICE_ROWS, result.rows)
             rows.extend(_python_rows(result, self._row, stop))
@@ -192,8 +240,8 @@ class Cursor:
         return rows
 
     def __iter__(self) -> Iterator[Row]:
-        result = self._result()
-        while (row := self._next_row(result)) is not None:
+        self._check_rows()
+        while (row := self._next_row()) is not None:
             yield row
 
     # -- whole results
@@ -233,9 +281,9 @@ class Cursor:
 
     def _repr_html_(self) -> str | None:
         """The first rows as an HTML table, for notebooks."""
-        if self._closed or self._outcome is None or self._outcome.result is None:
+        result = self._rows
+        if result is None or self._subscription is not None:
             return None
-        result = self._outcome.result
         head = "".join(f"<th>{html.escape(n)}</th>" for n in result.names)
         rows = _python_rows(result, 0, min(_SHOWN_ROWS, result.rows))
         body = "".join(
@@ -249,16 +297,8 @@ class Cursor:
 def _python_rows(result: ResultSet, start: int, stop: int) -> list[Row]:
     if not result.types:
         return [()] * (stop - start)
-    slices = (c.slice(start, stop - start) for c in result.columns)
-    columns = [_python_values(c, t) for c, t in zip(slices, result.types, strict=True)]
-    return list(zip(*columns, strict=True))
-
-
-def _python_values(column: pa.Array, sql_type: SqlType) -> list[Any]:
-    values: list[Any] = list(to_python(column, sql_type))
-    if sql_type.kind is Kind.BPCHAR and sql_type.length is not None:
-        return [None if v is None else v.ljust(sql_type.length) for v in values]
-    return values
+    parts = [c.slice(start, stop - start) for c in result.columns]
+    return list(zip(*(to_python(c, t) for c, t in zip(parts, result.types, strict=True)), strict=True))
 
 
 def _import(name: str) -> Any:
