@@ -27,8 +27,9 @@ from eddyline.errors import (
 )
 from eddyline.frontends.cursor import Cursor
 from eddyline.frontends.ingest import to_table
-from eddyline.frontends.progress import HydrationProgress
+from eddyline.frontends.progress import CompilationProgress, HydrationProgress
 from eddyline.frontends.subscription import Subscription
+from eddyline.kernels.registry import warm
 
 __all__ = ["Connection", "connect"]
 
@@ -47,6 +48,9 @@ def connect(
     one, both values run a single runtime.  ``memory_limit``: bytes that one read's result may take (53200 past it).
     ``process_settings``: whether the thread switch interval may be shortened while databases are open.
 
+    Loads all compiled kernels first, so that no statement waits for one: 0.3 s from the cache.  The first time on a
+    machine they are compiled, with a line on standard error if that takes long.
+
     Raises 0A000 for a ``path``: databases in a directory are not supported yet.  22023 for a bad argument.
     """
     if path is not None:
@@ -55,6 +59,7 @@ def connect(
         raise ProgrammingError(f"workers must be at least 1, not {workers}", sqlstate="22023")
     if memory_limit is not None and memory_limit < 1:
         raise ProgrammingError(f"memory_limit must be positive, not {memory_limit}", sqlstate="22023")
+    warm(CompilationProgress().update)
     engine = Engine(workers=workers, memory_limit_bytes=memory_limit, process_settings=process_settings)
     return Connection(engine, owner=True)
 

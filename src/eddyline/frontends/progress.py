@@ -1,4 +1,4 @@
-"""Progress of a hydration, as one line that is written over on a terminal."""
+"""Progress of what takes long, as one line that is written over on a terminal."""
 
 from __future__ import annotations
 
@@ -6,9 +6,33 @@ import sys
 import time
 from types import TracebackType
 
-__all__ = ["HydrationProgress"]
+__all__ = ["CompilationProgress", "HydrationProgress"]
 
 _EVERY_SECONDS = 0.2
+_PATIENCE_SECONDS = 1.0
+
+
+class CompilationProgress:
+    """Silent while kernels come from the cache; once compiling them has taken a second it says what goes on."""
+
+    def __init__(self) -> None:
+        self._started = time.monotonic()
+        self._next = self._started + _PATIENCE_SECONDS
+        self._wrote = False
+
+    def update(self, done: int, total: int) -> None:
+        """``done`` of ``total`` kernels are ready.  A line at a time: a few on a terminal, else the first and last."""
+        now = time.monotonic()
+        last = done == total
+        if now < self._next and not (last and self._wrote):
+            return
+        terminal = sys.stderr.isatty()
+        if terminal or last or not self._wrote:
+            line = f"eddyline: compiling kernels, once for this machine: {done} of {total}, {now - self._started:.0f} s"
+            sys.stderr.write(f"\r{line}" if terminal and not last else f"\r{line}\n" if terminal else f"{line}\n")
+            sys.stderr.flush()
+        self._wrote = True
+        self._next = now + _EVERY_SECONDS
 
 
 class HydrationProgress:
