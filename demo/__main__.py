@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import sys
 import time
+from contextlib import ExitStack
 
 import eddyline
 from demo.display import Display, Snapshot
 from demo.events import Day, days
 from demo.lookups import Lookups
-from demo.oracle import Recomputation, differences
+from demo.oracle import Recomputation
 from demo.records import Records, load
+from demo.verdicts import Verdicts
 from demo.views import TABLES, VIEWS
 
 _CHECKS = 12
-_SHOWN_DIFFERENCES = 5
+_ISOLATIONS = ("strict serializable", "serializable")
 
 
 def prepare(db: eddyline.Connection, records: Records) -> None:
@@ -40,78 +42,48 @@ def apply(db: eddyline.Connection, day: Day) -> None:
         db.delete("flights", day.deleted)
 
 
-class Verdicts:
-    """Compares all views with the recomputation and remembers what failed."""
-
-    def __init__(self) -> None:
-        self.passed = {view.name: 0 for view in VIEWS}
-        self.failed: dict[str, list[str]] = {}
-        self.rows: dict[str, int] = {}
-
-    def check(self, db: eddyline.Connection, oracle: Recomputation) -> None:
-        for view in VIEWS:
-            ours = db.execute(f"SELECT * FROM {view.name}").fetchall()
-            wrong = differences(view, ours, oracle.rows(view))
-            if not ours:
-                wrong.append("the view is empty")
-            self.rows[view.name] = len(ours)
-            if wrong:
-                self.failed.setdefault(view.name, wrong)
-            else:
-                self.passed[view.name] += 1
-
-    @property
-    def checks(self) -> int:
-        return min(self.passed.values())
-
-    def lines(self) -> list[str]:
-        lines = []
-        for view in VIEWS:
-            wrong = self.failed.get(view.name)
-            verdict = "DIFFERS" if wrong else "equal"
-            lines.append(
-                f"{verdict:8}{view.name:22}{self.rows[view.name]:>6} rows  {self.passed[view.name]} checks  {view.title}"
-            )
-            lines.extend(f"        {line}" for line in (wrong or ())[:_SHOWN_DIFFERENCES])
-        return lines
+def stream(db: eddyline.Connection, records: Records, log: list[Day], display: Display) -> Verdicts:
+    """Applies the log to both engines and compares all views a dozen times on the way and at the end."""
+    oracle = Recomputation(records)
+    verdicts = Verdicts()
+    every = max(1, len(log) // _CHECKS)
+    rows, busy = 0, 0.0
+    with ExitStack() as stack:
+        lookups = [stack.enter_context(Lookups(db, isolation)) for isolation in _ISOLATIONS]
+        for number, day in enumerate(log, 1):
+            begun = time.perf_counter()
+            apply(db, day)
+            worst = db.execute("SELECT * FROM worst_planes ORDER BY total DESC, tailnum").fetchall()
+            took = time.perf_counter() - begun
+            rows, busy = rows + day.rows, busy + took
+            oracle.apply(day)
+            if number % every == 0 or number == len(log):
+                verdicts.check(db, oracle)
+            date = day.date.isoformat()
+            display.update(Snapshot(date, number, rows, rows / busy, 1000 * took, verdicts.checks, lookups, worst))
+    for each in lookups:
+        if each.failure is not None:
+            raise each.failure
+    display.say(
+        f"\n{rows:,} changes in {busy:.1f} s ({rows / busy:,.0f} rows/s); "
+        f"{len(log)} batches, {1000 * busy / len(log):.1f} ms each"
+    )
+    for each in lookups:
+        figures = f"p50 {each.quantile_ms(0.5):.1f} ms, p99 {each.quantile_ms(0.99):.1f} ms"
+        display.say(f"{len(each.latencies):,} {each.isolation} lookups meanwhile: {figures}")
+    return verdicts
 
 
 def main() -> int:
     started = time.perf_counter()
     records = load()
     log = list(days(records.flights))
-    oracle = Recomputation(records)
-    verdicts = Verdicts()
     with Display(len(log)) as display, eddyline.connect() as db:
         display.say(f"{len(VIEWS)} views over {records.flights.num_rows:,} flights; preparing")
         prepare(db, records)
         display.say(f"ready after {time.perf_counter() - started:.1f} s")
-        rows, busy = 0, 0.0
-        with Lookups(db) as lookups:
-            for number, day in enumerate(log, 1):
-                begun = time.perf_counter()
-                apply(db, day)
-                worst = db.execute("SELECT * FROM worst_planes ORDER BY total DESC, tailnum").fetchall()
-                took = time.perf_counter() - begun
-                rows, busy = rows + day.rows, busy + took
-                oracle.apply(day)
-                # The first days have no late event and few planes; a check wants every view to have rows.
-                if number % (len(log) // _CHECKS) == 0 or number == len(log):
-                    verdicts.check(db, oracle)
-                display.update(
-                    Snapshot(
-                        day.date.isoformat(), number, rows, rows / busy, 1000 * took,
-                        lookups.quantile_ms(0.5), lookups.quantile_ms(0.99), verdicts.checks, worst,
-                    )
-                )  # fmt: skip
-        if lookups.failure is not None:
-            raise lookups.failure
-        display.say(
-            f"\n{rows:,} changes in {busy:.1f} s ({rows / busy:,.0f} rows/s), {len(log)} batches of "
-            f"{1000 * busy / len(log):.1f} ms; {len(lookups.latencies):,} lookups meanwhile, "
-            f"p50 {lookups.quantile_ms(0.5):.2f} ms, p99 {lookups.quantile_ms(0.99):.2f} ms"
-        )
-    display.say(f"against a full recomputation by DuckDB, after {time.perf_counter() - started:.0f} s in all:\n")
+        verdicts = stream(db, records, log, display)
+    display.say(f"\ncompared with a full recomputation by DuckDB; {time.perf_counter() - started:.0f} s in all\n")
     for line in verdicts.lines():
         display.say(line)
     return 1 if verdicts.failed else 0

@@ -10,10 +10,12 @@ TABLES = {
     "airlines": "carrier text PRIMARY KEY, name text NOT NULL",
     "airports": "faa text PRIMARY KEY, name text NOT NULL, tzone text",
     "planes": "tailnum text PRIMARY KEY, year int, manufacturer text, model text, seats int",
-    "weather": "origin text, time_hour timestamp, temp double precision, wind_speed double precision, visib double precision",
+    "weather": (
+        "origin text, time_hour timestamp, temp double precision, wind_speed double precision, visib double precision"
+    ),
     "flights": (
-        "id int PRIMARY KEY, flight_date date NOT NULL, hour int, flight int, dep_delay int, arr_delay int, distance int, "
-        "carrier text, tailnum text, origin text, dest text, time_hour timestamp"
+        "id int PRIMARY KEY, flight_date date NOT NULL, hour int, flight int, dep_delay int, arr_delay int, "
+        "distance int, carrier text, tailnum text, origin text, dest text, time_hour timestamp"
     ),
     "clock": "one int PRIMARY KEY, today date NOT NULL",
 }
@@ -107,8 +109,8 @@ VIEWS = (
         "fleet_use",
         "outer join of planes with flights",
         """
-        SELECT coalesce(p.manufacturer, '(unknown)') AS maker, count(f.id) AS flights, count(DISTINCT p.tailnum) AS planes,
-               sum(f.distance) AS miles
+        SELECT coalesce(p.manufacturer, '(unknown)') AS maker, count(f.id) AS flights,
+               count(DISTINCT p.tailnum) AS planes, sum(f.distance) AS miles
         FROM flights f FULL JOIN planes p ON p.tailnum = f.tailnum
         GROUP BY coalesce(p.manufacturer, '(unknown)')
         """,

@@ -1,0 +1,1 @@
+"""The demo on a few days of its records."""

@@ -1,0 +1,114 @@
+"""The demo on its first days: verdicts, exit codes, and that a wrong row is found."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+
+import pyarrow as pa
+import pytest
+
+import demo.__main__ as program
+import eddyline
+from demo.events import Day, days
+from demo.oracle import differences
+from demo.records import Records, load
+from demo.views import VIEWS
+
+_ROWS = 3_000  # four days, enough for every view to have rows and for events that arrive late
+
+
+@pytest.fixture(scope="module")
+def records() -> Records:
+    everything = load()
+    return dataclasses.replace(everything, flights=everything.flights.slice(0, _ROWS))
+
+
+def run(
+    records: Records,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    apply: Callable[[eddyline.Connection, Day], None] = program.apply,
+) -> tuple[int, str]:
+    """(exit code, what was written)."""
+    monkeypatch.setattr(program, "load", lambda: records)
+    monkeypatch.setattr(program, "apply", apply)
+    return program.main(), capsys.readouterr().out
+
+
+def test_every_view_equals_the_recomputation(
+    records: Records, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, output = run(records, monkeypatch, capsys)
+    verdicts = output.splitlines()[-len(VIEWS) :]
+    assert [line.split()[:2] for line in verdicts] == [["equal", view.name] for view in VIEWS]
+    assert code == 0
+
+
+def test_lookups_of_both_isolation_levels_are_reported(
+    records: Records, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _, output = run(records, monkeypatch, capsys)
+    told = [line.split(": ")[0].split(maxsplit=1)[1] for line in output.splitlines() if "lookups meanwhile" in line]
+    assert told == ["strict serializable lookups meanwhile", "serializable lookups meanwhile"]
+
+
+def test_a_wrong_row_is_a_difference_and_a_failure(
+    records: Records, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def apply(db: eddyline.Connection, day: Day) -> None:
+        program_apply(db, day)
+        db.execute("UPDATE planes SET manufacturer = 'BOEINGG' WHERE manufacturer = 'BOEING'")
+
+    program_apply = program.apply
+    code, output = run(records, monkeypatch, capsys, apply)
+    wrong = [line.split()[1] for line in output.splitlines() if line.startswith("DIFFERS")]
+    assert wrong == ["wind_by_maker", "fleet_use"]
+    assert "BOEINGG" in output
+    assert code == 1
+
+
+def test_an_empty_view_is_a_failure(
+    records: Records, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    known = pa.table({"faa": pa.array(["BQN", "SJU", "STT", "PSE"]), "name": ["?"] * 4, "tzone": ["?"] * 4})
+    complete = dataclasses.replace(
+        records, airports=pa.concat_tables([records.airports.select(known.column_names), known])
+    )
+    code, output = run(complete, monkeypatch, capsys)
+    assert "DIFFERS  unknown_destinations" in output
+    assert "the view is empty" in output
+    assert code == 1
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs"),
+    [
+        ([("AA", 1, 2, 2, 5, 1.5, 9)], [("AA", 1, 2, 2, 5, 1.5000001, 9)]),
+        ([("AA", 1, 2, 2, 5, 1.5, 9)], [("AA", 1, 2, 2, None, 1.5, 9)]),
+        ([("AA", 1, 2, 2, 5, 1.5, 9)], []),
+        ([("AA", 1, 2, 2, 5, 1.5, 9)], [("AA", 2, 2, 2, 5, 1.5, 9)]),
+        ([("AA", 1, 2, 2, 5, 1.5, 9)] * 2, [("AA", 1, 2, 2, 5, 1.5, 9)]),
+    ],
+    ids=["value", "null", "missing", "key", "twice"],
+)
+def test_differences_are_found(ours: list[tuple[object, ...]], theirs: list[tuple[object, ...]]) -> None:
+    assert differences(VIEWS[0], ours, theirs)
+    assert differences(VIEWS[0], theirs, ours)
+
+
+def test_equal_rows_in_any_order_agree() -> None:
+    rows: list[tuple[object, ...]] = [("AA", 1, 2, 2, 5, 1.5, 9), ("UA", 1, 2, 0, None, None, None)]
+    assert differences(VIEWS[0], rows, rows[::-1]) == []
+
+
+def test_the_event_log_corrects_and_deletes_only_what_is_there(records: Records) -> None:
+    present: set[int] = set()
+    late = 0
+    for day in days(records.flights):
+        changed = set(day.corrected["id"].to_pylist()) | set(day.deleted["id"].to_pylist())
+        assert changed <= present
+        late += len(changed)
+        present |= set(day.added["id"].to_pylist())
+        present -= set(day.deleted["id"].to_pylist())
+    assert late > 0
