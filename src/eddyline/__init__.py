@@ -29,6 +29,7 @@ from eddyline.frontends.pep249 import (
     threadsafety,
 )
 from eddyline.frontends.subscription import Subscription, SubscriptionChange
+from eddyline.repr.interval import Interval
 
 __all__ = [
     "BINARY",
@@ -48,6 +49,7 @@ __all__ = [
     "IntegrityError",
     "InterfaceError",
     "InternalError",
+    "Interval",
     "NotSupportedError",
     "OperationalError",
     "ProgrammingError",

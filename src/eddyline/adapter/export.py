@@ -58,7 +58,11 @@ def _common_scale(column: pa.Array) -> pa.Array:
     source = numeric(None)
     done = evaluate(Cast(Column(0, source), target), (column,), len(column))
     if done.errors is not None:
-        raise make_error("22003", "numeric value out of range at the result's common scale")
+        raise make_error(
+            "22003",
+            "numeric value out of range at the result's common scale",
+            hint="cast the column to numeric(p, s) or text",
+        )
     return done.array
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from eddyline.adapter.read import ReadContext
 from eddyline.adapter.write import evaluate_columns
 from eddyline.errors import DataError, make_error
-from eddyline.expr.casts import cast_array
+from eddyline.expr.casts import cast_array, cast_context
 from eddyline.expr.ir import Literal
 from eddyline.repr.batch import Batch, concat_arrays
 from eddyline.repr.time import Time
@@ -78,6 +80,8 @@ def assigned_column(data: pa.ChunkedArray | pa.Array, target: SqlType, name: str
         array = concat_arrays(data.chunks) if data.num_chunks else pa.array([], data.type)
     else:
         array = data
+    if isinstance(array.type, pa.BaseExtensionType):
+        array = array.storage
     if pa.types.is_dictionary(array.type):
         array = array.dictionary_decode()
     if pa.types.is_null(array.type):
@@ -85,6 +89,12 @@ def assigned_column(data: pa.ChunkedArray | pa.Array, target: SqlType, name: str
     source, array = _engine_column(array, target, name)
     if source == target:
         return array
+    if source != TEXT and cast_context(source, target) not in ("implicit", "assignment"):
+        raise make_error(
+            "42804",
+            f'column "{name}" is of type {target} but expression is of type {source}',
+            hint="cast the data first",
+        )
     try:
         cast, errors = cast_array(array, source, target, explicit=False)
     except pa.ArrowException as problem:
@@ -98,10 +108,14 @@ def _engine_column(array: pa.Array, target: SqlType, name: str) -> tuple[SqlType
     """The SQL type that an Arrow type stands for, and the array in that type's layout."""
     t = array.type
     match target.kind:
-        case Kind.UUID if t == pa.binary(16):
-            return target, array
+        case Kind.UUID if _is_bytes(t):
+            return target, _uuids(array, name)
         case Kind.INTERVAL if t == pa.binary(16):
             return target, array
+        case Kind.INTERVAL if t == pa.month_day_nano_interval():
+            return target, _intervals(array, name)
+        case Kind.INTERVAL if pa.types.is_duration(t):
+            return target, _durations(array)
         case _:
             pass
     found = _source_type(t)
@@ -112,6 +126,65 @@ def _engine_column(array: pa.Array, target: SqlType, name: str) -> tuple[SqlType
         return found, array if t == layout else array.cast(layout)
     except pa.ArrowInvalid as problem:
         raise make_error("22003", f'column "{name}": {problem}') from problem
+
+
+def _is_bytes(t: pa.DataType) -> bool:
+    types = pa.types
+    return bool(
+        types.is_binary(t) or types.is_large_binary(t) or types.is_fixed_size_binary(t) or types.is_binary_view(t)
+    )
+
+
+def _uuids(array: pa.Array, name: str) -> pa.Array:
+    """Binary values of 16 bytes."""
+    if array.type == pa.binary(16):
+        return array
+    wide = array.cast(pa.large_binary())
+    if not pc.all(pc.equal(pc.binary_length(wide), 16)).as_py() and len(wide) > wide.null_count:
+        raise make_error("22P02", f'column "{name}": a uuid has 16 bytes')
+    # a NULL has no bytes in a varlen column, but 16 in a fixed one
+    filled = pc.fill_null(wide, pa.scalar(bytes(16), pa.large_binary()))
+    filled = pa.Array.from_buffers(pa.binary(16), len(filled), [None, _value_bytes(filled)])
+    return pc.if_else(pc.is_valid(wide), filled, pa.scalar(None, pa.binary(16)))
+
+
+def _value_bytes(column: pa.Array) -> pa.Buffer:
+    """All values of a large_binary column without NULLs behind one another."""
+    first = np.frombuffer(column.buffers()[1], np.int64, 1, column.offset * 8)[0] if len(column) else 0
+    return column.buffers()[2].slice(int(first))
+
+
+_NANOS = np.dtype([("months", "<i4"), ("days", "<i4"), ("nanos", "<i8")])
+_MICROS = np.dtype([("months", "<i4"), ("days", "<i4"), ("micros", "<i8")])
+
+
+def _intervals(array: pa.Array, name: str) -> pa.Array:
+    """month_day_nano values; 22008 for nanoseconds that are no whole microseconds."""
+    rows = len(array)
+    valid = np.asarray(array.is_valid())
+    given = np.frombuffer(array.buffers()[1], _NANOS, rows, array.offset * _NANOS.itemsize) if rows else None
+    out = np.zeros(rows, _MICROS)
+    if given is not None:
+        nanos = np.where(valid, given["nanos"], 0)
+        if (nanos % 1000).any():
+            raise make_error("22008", f'column "{name}": an interval has whole microseconds')
+        out["months"], out["days"], out["micros"] = given["months"], given["days"], nanos // 1000
+    return _interval_array(out, valid)
+
+
+def _durations(array: pa.Array) -> pa.Array:
+    """Durations as Python's timedelta splits them: days and the rest."""
+    valid = np.asarray(array.is_valid())
+    micros = np.asarray(array.cast(pa.duration("us")).cast(pa.int64()).fill_null(0))
+    out = np.zeros(len(array), _MICROS)
+    out["days"], out["micros"] = np.divmod(micros, 86_400_000_000)
+    return _interval_array(out, valid)
+
+
+def _interval_array(values: np.ndarray, valid: np.ndarray) -> pa.Array:  # type: ignore[type-arg]
+    values[~valid] = 0
+    bitmap = None if valid.all() else pa.array(valid).buffers()[1]
+    return pa.Array.from_buffers(pa.binary(16), len(values), [bitmap, pa.py_buffer(values)])
 
 
 def _source_type(t: pa.DataType) -> SqlType | None:
@@ -132,7 +205,7 @@ def _source_type(t: pa.DataType) -> SqlType | None:
         return numeric(max(t.scale, 0))
     if types.is_string(t) or types.is_large_string(t) or types.is_string_view(t):
         return TEXT
-    if types.is_binary(t) or types.is_large_binary(t) or types.is_fixed_size_binary(t) or types.is_binary_view(t):
+    if _is_bytes(t):
         return BYTEA
     if types.is_date(t):
         return DATE

@@ -12,7 +12,8 @@ from typing import Any
 from eddyline.adapter.engine import Engine
 from eddyline.adapter.read_plan import ReadPlan, plan_read
 from eddyline.errors import Error, ProgrammingError, make_error
-from eddyline.expr.ir import Literal
+from eddyline.expr.arithmetic import INTEGER_LIMITS
+from eddyline.expr.ir import Literal, LiteralValue
 from eddyline.expr.text_io import literal_from_python, parse_literal
 from eddyline.repr.types import (
     BIGINT,
@@ -39,6 +40,8 @@ from eddyline.sql.statements import Select, Statement
 __all__ = ["Prepared", "bind_parsed", "literals_of", "prepare_text"]
 
 _CACHED_CHARS = 20_000
+#: what rounds to more than this is no finite float32
+_MAX_REAL = (2.0 - 2.0**-24) * 2.0**127
 _TEXTS = (Kind.TEXT, Kind.VARCHAR, Kind.BPCHAR)
 
 
@@ -152,12 +155,24 @@ def _literal(value: Any, sql_type: SqlType, number: int) -> Literal:
         if isinstance(value, str):
             _check_text(value)
         elif sql_type.kind in _TEXTS and isinstance(value, (int, float, Decimal, dt.date, uuid.UUID)):
-            value = str(value)
-        return Literal(literal_from_python(value, sql_type), sql_type)
+            value = str(value).lower() if isinstance(value, bool) else str(value)
+        literal = literal_from_python(value, sql_type)
+        _check_range(literal, sql_type.kind)
+        return Literal(literal, sql_type)
     except Error as error:
         if error.detail is None:
             error.detail = f"parameter ${number}"
         raise
+
+
+def _check_range(literal: LiteralValue, kind: Kind) -> None:
+    limits = INTEGER_LIMITS.get(kind)
+    if limits is not None:
+        fits = literal is None or limits[0] <= int(literal) <= limits[1]
+    else:
+        fits = kind is not Kind.REAL or literal is None or not _MAX_REAL < abs(float(literal)) < float("inf")
+    if not fits:
+        raise make_error("22003", f'value "{literal}" is out of range for type {kind.value}')
 
 
 def _check_text(value: str) -> None:

@@ -6,7 +6,7 @@ The result never shares memory that the caller could still change.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ import pyarrow.csv
 import pyarrow.json
 import pyarrow.parquet
 
-from eddyline.errors import DataError, InterfaceError, make_error
+from eddyline.errors import InterfaceError, make_error
 from eddyline.repr.types import Kind, SqlType, arrow_type
 
 __all__ = ["to_table"]
@@ -40,13 +40,13 @@ def to_table(data: object, columns: Mapping[str, SqlType]) -> pa.Table:
         case pa.RecordBatchReader():
             return _copied(data.read_all())
         case Mapping():
-            return _from_mapping(data)
+            return _from_mapping(data, columns)
         case _ if hasattr(data, "__arrow_c_stream__"):
             return _copied(pa.table(data))
         case _ if _is_pandas(data):
             return _copied(pa.Table.from_pandas(data, preserve_index=False))
         case Sequence():
-            return _from_rows(data)
+            return _from_rows(data, columns)
         case _:
             raise InterfaceError(
                 f"cannot append a {type(data).__name__}",
@@ -67,37 +67,60 @@ def _copied(data: pa.Table | pa.RecordBatch) -> pa.Table:
     return pa.ipc.open_stream(sink.getvalue()).read_all()
 
 
-def _from_mapping(data: Mapping[str, Any]) -> pa.Table:
-    try:
-        return pa.table({name: pa.array(values) for name, values in data.items()})
-    except (pa.ArrowInvalid, pa.ArrowTypeError) as problem:
-        raise DataError(f"malformed columns: {problem}") from problem
+def _from_mapping(data: Mapping[str, Any], columns: Mapping[str, SqlType]) -> pa.Table:
+    for name in data:
+        if not isinstance(name, str):
+            raise InterfaceError(f"a column's name is a str, not a {type(name).__name__}")
+    arrays = [_array(name, values, columns.get(name)) for name, values in data.items()]
+    lengths = {len(a) for a in arrays}
+    if len(lengths) > 1:
+        raise make_error("22000", f"columns have different lengths: {sorted(lengths)}")
+    return _copied(pa.Table.from_arrays(arrays, names=list(data)))
 
 
-def _from_rows(data: Sequence[Any]) -> pa.Table:
+def _from_rows(data: Sequence[Any], columns: Mapping[str, SqlType]) -> pa.Table:
     names: dict[str, None] = {}
     for number, row in enumerate(data):
         if not isinstance(row, Mapping):
             raise InterfaceError(f"row {number} is a {type(row).__name__}, not a mapping of column names to values")
         names.update(dict.fromkeys(row))
-    arrays = []
-    for name in names:
-        values = [row.get(name) for row in data]
-        try:
-            arrays.append(pa.array(values))
-        except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
-            arrays.append(_as_text(name, values))
-    if not names:
-        return pa.table({})
-    return pa.Table.from_arrays(arrays, names=list(names))
+    arrays = [_array(name, [row.get(name) for row in data], columns.get(name)) for name in names]
+    return pa.Table.from_arrays(arrays, names=list(names)) if names else pa.table({})
+
+
+def _array(name: str, values: Any, target: SqlType | None) -> pa.Array | pa.ChunkedArray:
+    if isinstance(values, (pa.Array, pa.ChunkedArray)):
+        return values
+    if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
+        raise InterfaceError(f'column "{name}" is a {type(values).__name__}, not a sequence of values')
+    if not hasattr(values, "__array__"):
+        values = list(values)
+        # Arrow would give all decimals one scale; a numeric whose scale varies by value keeps each one's own.
+        if target is not None and target.kind is Kind.NUMERIC and target.scale is None:
+            return _as_text(name, values)
+    try:
+        return pa.array(values)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError):
+        return _as_text(name, list(values))
 
 
 def _as_text(name: str, values: Sequence[Any]) -> pa.Array:
     """Values that Arrow finds no common type for, as text for the column's own input function."""
     try:
-        return pa.array([None if v is None else str(v) for v in values], pa.large_string())
+        return pa.array([_text_of(v) for v in values], pa.large_string())
     except (pa.ArrowInvalid, pa.ArrowTypeError, UnicodeEncodeError) as problem:
         raise make_error("22021", f'column "{name}" has values that are not text: {problem}') from problem
+
+
+def _text_of(value: object) -> str | None:
+    """The input text of a Python value."""
+    match value:
+        case None:
+            return None
+        case bytes() | bytearray() | memoryview():
+            return "\\x" + bytes(value).hex()
+        case _:
+            return str(value)
 
 
 def _read_file(path: Path, columns: Mapping[str, SqlType]) -> pa.Table:
