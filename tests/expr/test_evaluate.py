@@ -249,3 +249,12 @@ def test_case_over_plain_results_works_in_every_layout() -> None:
         assert kept.is_valid().to_pylist() == [False, True, True] and kept[1] == values[1]
         mixed = evaluate(Coalesce((expr, Column(1, sql_type)), sql_type), [flags, values], 3).array
         assert mixed.equals(values)
+
+
+def test_a_case_that_takes_one_branch_on_all_rows_is_no_constant() -> None:
+    """What a row gives, value or error, does not depend on the rows beside it."""
+    fails = Call("int_div", (X, ZERO), INTEGER)
+    sometimes = Case(((Call("eq", (X, Literal(1, INTEGER)), BOOLEAN), Y),), Literal(None, INTEGER), INTEGER)
+    total = Call("int_add", (sometimes, fails), INTEGER)
+    assert run(total, ints(2, 3), ints(0, 0)) == ([None, None], [0, 1])
+    assert run(total, ints(1, 2, 3), ints(0, 0, 0)) == ([None, None, None], [0, 1, 2])

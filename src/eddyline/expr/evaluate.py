@@ -39,10 +39,15 @@ _DENSE_SHARE = 4  # an infallible argument is evaluated on all rows while at lea
 
 
 class Value(NamedTuple):
-    """A column, or the scalar that all rows share."""
+    """A column, or the scalar that all rows share.
+
+    ``constant``: so the expression's text says, whatever the rows are.  A CASE that happens to take one branch on all
+    rows of this batch gives a scalar too, and must mean the same on the next batch, where it takes several.
+    """
 
     data: pa.Array | pa.Scalar
     errors: RowErrors | None
+    constant: bool = False
 
 
 Task: TypeAlias = Generator[tuple[Expr, Frame], Value, Value]
@@ -98,7 +103,7 @@ def _leaf(expr: Expr, frame: Frame) -> Value | None:
         case Column():
             return Value(frame.column(expr.index), None)
         case Literal():
-            return Value(literal_scalar(expr.value, expr.type), None)
+            return Value(literal_scalar(expr.value, expr.type), None, constant=True)
         case Raise():
             rows = frame.rows
             errors = RowErrors(
@@ -214,8 +219,8 @@ def _apply(node: Call, values: list[Value], rows: int) -> Value:
     if chosen.strict and nulls:
         # A constant NULL settles the call, as in PostgreSQL's planner: the other arguments' failures do not matter.
         # A constant that failed is NULL as well (I1), and does not.
-        settled = any(v.errors is None for v in nulls)
-        return Value(_null(node.type), None if settled else inherited)
+        settled = any(v.constant and v.errors is None for v in nulls)
+        return Value(_null(node.type), None if settled else inherited, settled)
     args = Arguments([v.data for v in values], rows)
     made = chosen.function(args, [a.type for a in node.args], node.type, rows)
     data, errors = made if isinstance(made, Evaluated) else (made, None)
@@ -259,7 +264,7 @@ def _cast(node: Cast, frame: Frame) -> Task:
     value = yield node.input, frame
     if isinstance(value.data, pa.Scalar):
         if not value.data.is_valid:
-            return Value(_null(node.type), value.errors)
+            return Value(_null(node.type), value.errors, value.constant)
         return _spread(_cast_value(node, Value(pa.repeat(value.data, 1), None), 1), frame.rows)
     return _cast_value(node, value, frame.rows)
 
