@@ -254,3 +254,14 @@ def test_set_operations_match_rows_by_equality_not_by_print(operation: str, expe
     query = f"(VALUES (1.0), (1.0), (2.5)) {operation} (VALUES (1.00), (2.50), (7.000))"
     _, rows = run_text(query)
     assert sorted(Decimal(r[0] or "NaN") for r in rows) == expected
+
+
+def test_a_cast_to_a_precision_is_checked_in_comparisons() -> None:
+    with pytest.raises(Error) as caught:
+        run_text("SELECT b::numeric(12,3) = b FROM (VALUES (5000000000)) v(b)")
+    assert caught.value.sqlstate == "22003"
+
+
+def test_varchar_beside_char_compares_as_char() -> None:
+    _, rows = run_text("SELECT v = c, c = v, v < c FROM (VALUES ('a'::varchar, 'a'::char(4))) t(v, c)")
+    assert rows == [("t", "t", "f")]

@@ -224,8 +224,11 @@ def _like(node: AstNode, context: Context) -> Expr:
 def _between(node: AstNode, context: Context) -> Expr:
     kind = enum_name(node, "kind")
     value = bind_value(node.lexpr, context)
-    low, high = (bind_value(i, context) for i in node.rexpr.list.items)
     position = context.at(node)
+    first, second = node.rexpr.list.items
+    low = bind_value(first, context)
+    compare(context, ">=", value, low, position)  # its errors come before those of the second bound
+    high = bind_value(second, context)
 
     def both(a: Value, b: Value) -> Expr:
         return all_of([compare(context, ">=", value, a, position), compare(context, "<=", value, b, position)])

@@ -152,7 +152,9 @@ def comparable(args: Sequence[Expr], parameters: Parameters) -> list[Expr]:
                 return [folded, other] if literal is first else [other, folded]
     for integer, other in ((first, second), (second, first)):
         scale = other.type.scale
-        if isinstance(integer, Cast) and integer.input.type.kind in INTEGER_RANGES and scale in _EXACT_SCALES:
+        if not isinstance(integer, Cast) or integer.type.precision is not None:  # a precision may be exceeded
+            continue
+        if integer.input.type.kind in INTEGER_RANGES and scale in _EXACT_SCALES:
             cast = Cast(integer.input, numeric(scale), False)
             return [cast, other] if integer is first else [other, cast]
     return [exactly(coerce(a, NUMERIC, parameters), NUMERIC) for a in args]
@@ -201,7 +203,8 @@ def _choose(
     ]
     if not fitting:
         return None
-    best = _select(fitting, exact)
+    # PostgreSQL has no operators of varchar of their own: mixed with another type, it stands for text.
+    best = _select([c for c in fitting if Kind.VARCHAR not in c[1]] or fitting, exact)
     return best[0][0] if len(best) == 1 else [o for o, _ in best]
 
 
