@@ -123,9 +123,28 @@ def _engine_column(array: pa.Array, target: SqlType, name: str) -> tuple[SqlType
         raise make_error("42804", f'column "{name}" is of type {target} but the data is of Arrow type {t}')
     layout = arrow_type(found)
     try:
-        return found, array if t == layout else array.cast(layout)
+        column = array if t == layout else array.cast(layout)
     except pa.ArrowInvalid as problem:
         raise make_error("22003", f'column "{name}": {problem}') from problem
+    if found == TEXT:
+        _check_text(column, name)
+    return found, column
+
+
+def _check_text(column: pa.Array, name: str) -> None:
+    """22021 for what is not UTF-8 (Arrow does not look) and for NUL."""
+    try:
+        column.validate(full=True)
+    except pa.ArrowInvalid as problem:
+        raise make_error(
+            "22021", 'invalid byte sequence for encoding "UTF8"', detail=f'column "{name}": {problem}'
+        ) from problem
+    data = column.buffers()[2]
+    # the buffer may hold more than this slice, so a zero in it is only a reason to look closer
+    if data is None or not data.size or np.frombuffer(data, np.uint8).all():
+        return
+    if pc.any(pc.match_substring(column, "\x00")).as_py():
+        raise make_error("22021", 'invalid byte sequence for encoding "UTF8": 0x00', detail=f'column "{name}"')
 
 
 def _is_bytes(t: pa.DataType) -> bool:
@@ -181,7 +200,7 @@ def _durations(array: pa.Array) -> pa.Array:
     return _interval_array(out, valid)
 
 
-def _interval_array(values: np.ndarray, valid: np.ndarray) -> pa.Array:  # type: ignore[type-arg]
+def _interval_array(values: np.ndarray, valid: np.ndarray) -> pa.Array:
     values[~valid] = 0
     bitmap = None if valid.all() else pa.array(valid).buffers()[1]
     return pa.Array.from_buffers(pa.binary(16), len(values), [bitmap, pa.py_buffer(values)])

@@ -100,7 +100,7 @@ def _array(name: str, values: Any, target: SqlType | None) -> pa.Array | pa.Chun
             return _as_text(name, values)
     try:
         return pa.array(values)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError):
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError, UnicodeEncodeError):
         return _as_text(name, list(values))
 
 
