@@ -47,21 +47,26 @@ _TEXTS = (Kind.TEXT, Kind.VARCHAR, Kind.BPCHAR)
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """``param_types[i - 1]`` is the type of ``$i``.  ``plan``: of a SELECT."""
+    """``param_types[i - 1]`` is the type of ``$i``.  ``plan``: of a SELECT.
+
+    ``guessed``: a type came from the Python values given, so that other values need another look.
+    """
 
     statement: Statement
     param_types: tuple[SqlType, ...]
     plan: ReadPlan | None
+    guessed: bool = False
 
 
 def prepare_text(engine: Engine, text: str, catalog: CatalogView, parameters: Sequence[Any] | None) -> Prepared | None:
     """The one statement of ``text``; None if there is none.  42601 if there are several."""
+    if not isinstance(text, str):
+        raise ProgrammingError(f"a statement is a str, not a {type(text).__name__}")
+    _check_sequence(parameters)
     key = (text, catalog.search_path, catalog.version, parameters is None)
     cached = engine.cached_plan(key)
     if isinstance(cached, Prepared):
         return cached
-    if not isinstance(text, str):
-        raise ProgrammingError(f"a statement is a str, not a {type(text).__name__}")
     source = qmark_to_dollar(text)[0] if parameters is not None else text
     statements = parse(source)
     if not statements:
@@ -71,7 +76,7 @@ def prepare_text(engine: Engine, text: str, catalog: CatalogView, parameters: Se
             "42601", "cannot execute several statements at once", hint="use executescript for a script of statements"
         )
     prepared = bind_parsed(statements[0], catalog, parameters)
-    if len(text) <= _CACHED_CHARS and not _guessed(prepared, parameters):
+    if len(text) <= _CACHED_CHARS and not prepared.guessed:
         engine.cache_plan(key, prepared)
     return prepared
 
@@ -84,6 +89,7 @@ def bind_parsed(
 ) -> Prepared:
     """Types that neither the statement nor ``declared`` decides come from the Python values given, if any."""
     types = dict(declared or {})
+    guessed = False
     try:
         statement = bind_statement(parsed, catalog, types)
     except Error as undecided:
@@ -91,19 +97,11 @@ def bind_parsed(
             raise
         types = {i: t for i, value in enumerate(parameters, 1) if (t := _python_type(value)) is not None}
         types.update(declared or {})
+        guessed = True
         statement = bind_statement(parsed, catalog, types)
     plan = plan_read(statement.query.relation, catalog) if isinstance(statement, Select) else None
     count = max(types, default=0)
-    return Prepared(statement, tuple(types.get(i, TEXT) for i in range(1, count + 1)), plan)
-
-
-def _guessed(prepared: Prepared, parameters: Sequence[Any] | None) -> bool:
-    """Whether the types may come from the values, so that other values need another look."""
-    if not parameters:
-        return False
-    return any(
-        _python_type(v) == t for v, t in zip(parameters, prepared.param_types, strict=False) if v is not None
-    ) and (not isinstance(prepared.statement, Select) or prepared.plan is None or prepared.plan.fast is None)
+    return Prepared(statement, tuple(types.get(i, TEXT) for i in range(1, count + 1)), plan, guessed)
 
 
 def _python_type(value: Any) -> SqlType | None:
@@ -134,12 +132,16 @@ def _python_type(value: Any) -> SqlType | None:
             return None
 
 
+def _check_sequence(parameters: object) -> None:
+    if parameters is not None and (isinstance(parameters, (str, bytes)) or not isinstance(parameters, Sequence)):
+        raise ProgrammingError("parameters must be a sequence of values", sqlstate="42601")
+
+
 def literals_of(types: Sequence[SqlType], parameters: Sequence[Any] | None) -> tuple[Literal, ...]:
     """The Python values as literals of the parameters' types; 08P01 for a wrong number of them, 42804 and the types'
     input errors for wrong values."""
+    _check_sequence(parameters)
     given = () if parameters is None else parameters
-    if isinstance(given, (str, bytes)) or not isinstance(given, Sequence):
-        raise ProgrammingError("parameters must be a sequence of values", sqlstate="42601")
     if len(given) != len(types):
         raise make_error(
             "08P01",
