@@ -1,0 +1,73 @@
+"""Lookups per second, and an aggregate over a whole table beside DuckDB."""
+
+from __future__ import annotations
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+
+import eddyline
+from bench.timing import Latency, latency, rate
+
+__all__ = ["AGGREGATE", "measure_aggregate", "measure_lookups"]
+
+AGGREGATE = "SELECT grp, count(*) AS n, sum(val) AS s, max(val) AS m FROM facts GROUP BY grp"
+
+
+def _facts(rows: int) -> pa.Table:
+    random = np.random.default_rng(4)
+    return pa.table(
+        {"id": np.arange(rows), "grp": random.integers(0, 1000, rows), "val": random.integers(0, 1 << 32, rows)}
+    )
+
+
+def measure_lookups(rows: int, *, for_s: float) -> dict[str, float]:
+    """Lookups a second: by an index with a cached plan, and by a one-shot dataflow."""
+    with eddyline.connect() as db:
+        db.execute("CREATE TABLE facts (id bigint, grp bigint, val bigint)")
+        db.append("facts", _facts(rows))
+        db.execute("CREATE INDEX facts_id ON facts (id)")
+        db.execute("CREATE TABLE other (id bigint, val bigint)")
+        db.append("other", pa.table({"id": np.arange(1000), "val": np.arange(1000)}))
+        db.wait_hydrated("facts_id")
+        cursor = db.cursor()
+
+        def indexed(i: int) -> None:
+            cursor.execute("SELECT grp, val FROM facts WHERE id = $1", ((i * 7919) % rows,)).fetchall()
+
+        def one_shot(i: int) -> None:
+            cursor.execute("SELECT val FROM other WHERE id = $1", (i % 1000,)).fetchall()
+
+        return {
+            "by index, cached plan": rate(indexed, for_s=for_s),
+            "one-shot plan over 1,000 rows": rate(one_shot, for_s=for_s, warm=20),
+        }
+
+
+def measure_aggregate(rows: int, *, samples: int) -> dict[str, Latency]:
+    """The aggregate as an ad-hoc query without an index, off an index on the grouped view, and in DuckDB."""
+    facts = _facts(rows)
+    figures = {}
+    with eddyline.connect() as db:
+        db.execute("CREATE TABLE facts (id bigint, grp bigint, val bigint)")
+        db.append("facts", facts)
+        cursor = db.cursor()
+        figures["Eddyline, ad hoc"] = latency(lambda _: _read(cursor, AGGREGATE), samples=samples, warm=1)
+        db.execute(f"CREATE VIEW grouped AS {AGGREGATE}")
+        db.execute("CREATE INDEX grouped_i ON grouped (grp)")
+        db.wait_hydrated("grouped_i")
+        figures["Eddyline, from the maintained view"] = latency(
+            lambda _: _read(cursor, "SELECT grp, n, s, m FROM grouped"), samples=samples, warm=1
+        )
+    with duckdb.connect() as duck:
+        duck.execute("CREATE TABLE facts AS SELECT * FROM facts")
+        figures["DuckDB, 2 threads"] = latency(
+            lambda _: duck.execute(AGGREGATE).to_arrow_table(), samples=samples, warm=1
+        )
+    return figures
+
+
+def _read(cursor: eddyline.Cursor, text: str) -> None:
+    table = cursor.execute(text).arrow()
+    if table.num_rows != 1000:
+        raise AssertionError(f"{table.num_rows} groups, not 1000")

@@ -1,0 +1,172 @@
+"""The figures as the page ``docs/benchmarks.md``."""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+from collections.abc import Sequence
+from datetime import date
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from bench.changes import ChangeFigures
+from bench.memory import HydrationFigures
+from bench.streams import StreamFigures
+from bench.timing import Latency
+
+__all__ = ["Report"]
+
+
+class Report:
+    """Sections in the order in which they are added."""
+
+    def __init__(self, *, quick: bool, command: str) -> None:
+        self._lines = [_HEAD.format(command=command), *_machine(quick), ""]
+
+    def text(self) -> str:
+        return "\n".join([*self._lines, _TRAPS])
+
+    def streams(self, figures: Sequence[StreamFigures]) -> None:
+        lines = ["| stream | engine | rows | seconds | rows/s | with start-up |", "|---|---|--:|--:|--:|--:|"]
+        for f in figures:
+            lines.append(
+                f"| {f.stream} | {f.engine} | {f.rows:,} | {f.seconds:.2f} | {f.rows / f.seconds:,.0f} "
+                f"| {f.process_s:.2f} s |"
+            )
+        by_stream: dict[str, dict[str, float]] = {}
+        for f in figures:
+            by_stream.setdefault(f.stream, {})[f.engine] = f.seconds
+        ratios = [
+            f"{stream}: {found['Pathway'] / found['Eddyline']:.1f}×"
+            for stream, found in by_stream.items()
+            if "Pathway" in found
+        ]
+        if ratios:
+            lines += ["", "Rows per second as a multiple of Pathway's, in this run: " + ", ".join(ratios) + "."]
+        self._section("Streams from CSV files", _STREAMS, lines)
+
+    def changes(self, figures: Sequence[ChangeFigures]) -> None:
+        sizes = sorted({f.rows for f in figures})
+        lines = [
+            "| view | " + " | ".join(f"{n:,} rows: p50 / p99 ms" for n in sizes) + " |",
+            "|---|" + "--:|" * len(sizes),
+        ]
+        for shape in dict.fromkeys(f.shape for f in figures):
+            cells = [_pair(f.change) for n in sizes for f in figures if f.shape == shape and f.rows == n]
+            lines.append(f"| {shape} | " + " | ".join(cells) + " |")
+        self._section("A one-row change", _CHANGES, lines)
+
+    def lookups(self, figures: dict[str, float]) -> None:
+        lines = ["| lookup | per second |", "|---|--:|"]
+        lines += [f"| {name} | {per_second:,.0f} |" for name, per_second in figures.items()]
+        self._section("Lookups", _LOOKUPS, lines)
+
+    def aggregate(self, figures: dict[str, Latency], rows: int) -> None:
+        lines = ["| engine | p50 ms |", "|---|--:|"]
+        lines += [f"| {name} | {found.p50:.1f} |" for name, found in figures.items()]
+        self._section(f"An ad-hoc aggregate over {rows:,} rows", _AGGREGATE, lines)
+
+    def startup(self, figures: dict[str, tuple[float, float, float]]) -> None:
+        lines = ["| | import s | connect s | first answer s | together s |", "|---|--:|--:|--:|--:|"]
+        for name, (imported, connected, answered) in figures.items():
+            total = imported + connected + answered
+            lines.append(f"| {name} | {imported:.2f} | {connected:.2f} | {answered:.2f} | {total:.2f} |")
+        self._section("Start-up", _STARTUP, lines)
+
+    def hydration(self, figures: Sequence[HydrationFigures]) -> None:
+        lines = [
+            "| rows | load s | index on the table s | grouped view s | other view meanwhile: p50 / p99 ms "
+            "| table bytes/row | index bytes/row |",
+            "|--:|--:|--:|--:|--:|--:|--:|",
+        ]
+        for f in figures:
+            lines.append(
+                f"| {f.rows:,} | {f.load_s:.2f} | {f.index_s:.2f} | {f.grouped_s:.2f} | {_pair(f.beside)} "
+                f"| {f.table_bytes_per_row:.0f} | {f.index_bytes_per_row:.0f} |"
+            )
+        self._section("Hydration and memory", _HYDRATION, lines)
+
+    def _section(self, title: str, text: str, lines: Sequence[str]) -> None:
+        self._lines += [f"## {title}", "", text.strip(), "", *lines, ""]
+
+
+def _pair(found: Latency) -> str:
+    return f"{found.p50:.2f} / {found.p99:.2f}"
+
+
+def _machine(quick: bool) -> list[str]:
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    versions = [f"Python {platform.python_version()}"]
+    for name in ("numpy", "numba", "pyarrow", "duckdb", "pathway"):
+        try:
+            versions.append(f"{name} {version(name)}")
+        except PackageNotFoundError:
+            continue
+    load = f"{os.getloadavg()[0]:.1f}" if hasattr(os, "getloadavg") else "unknown"
+    return [
+        f"* {date.today().isoformat()}, {_processor()}, {cores} cores, {sys.platform}; "
+        f"load average {load} when the report began",
+        "* " + ", ".join(versions),
+        f"* sizes: {'--quick' if quick else 'full'}",
+    ]
+
+
+def _processor() -> str:
+    info = Path("/proc/cpuinfo")
+    if info.exists():
+        for line in info.read_text().splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()
+
+
+_HEAD = """# Benchmarks
+
+Written by `{command}`.  The figures are of one run on one machine and say nothing about others; where engines are
+compared they ran in turns in the same run, on the same files.  They report; no test depends on them.
+"""
+
+_STREAMS = """
+*words*: one text column, frequencies as in text, counted by word.  *orders*: orders joined with customers (a tenth as
+many), summed by region.  Eddyline appends at most 20,000 rows to a commit and after each commit reads the view (words:
+one word's count; orders: all regions), so a current answer was seen after every batch.  Pathway reads the files in its
+static mode and reports the final result once.  Medians; parsing the CSV files is included in both.  `seconds` begins
+when the engine starts to read, with kernels loaded; `with start-up` is the whole process.
+"""
+
+_CHANGES = """
+From the call that appends one row to the answer of a strict read that shows the change: the read waits until the view
+has taken the commit.  Groups have 100 rows; one view, with an index, exists at a time.
+"""
+
+_LOOKUPS = """
+One client thread, one row by key through `cursor.execute(text, (value,)).fetchall()`, everything from the text to
+Python objects included.
+"""
+
+_AGGREGATE = """
+`SELECT grp, count(*), sum(val), max(val) … GROUP BY grp` into 1,000 groups, the result as an Arrow table.  An ad-hoc
+query of Eddyline's renders a dataflow that lives for one answer; DuckDB is made for just this.
+"""
+
+_STARTUP = """
+A process of its own each time, medians for the warm cache.  The first answer is a table, an insert, a view, an index on
+it and a lookup.  With a fresh cache `connect()` compiles every kernel, once for the machine and version.
+"""
+
+_HYDRATION = """
+The table has three bigint columns.  *index on the table*: CREATE INDEX until it is complete, while another thread makes
+one-row changes to a small view of another table and reads it.  Bytes are what the process's resident size grew by,
+per row: garbage and allocators' reserves included.
+"""
+
+_TRAPS = """## Traps
+
+* A shared machine: other processes were not kept away.  Compare within one run only.
+* The first call of a kernel loads or compiles it; every measurement but *start-up* runs after that.
+* Latencies are of one client.  Readers on other threads share the interpreter's lock with maintenance.
+* Rows are small (two or three columns).  Wide rows and long texts cost what copying them costs.
+* p99 is of a few hundred samples and moves between runs.
+* Pathway's static mode does less book-keeping than its streaming mode, and it writes no answer until the end.
+"""
