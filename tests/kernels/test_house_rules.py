@@ -13,7 +13,7 @@ from eddyline.kernels.kernel import Kernel
 
 FOLDER = Path(eddyline.kernels.__file__).parent
 #: no kernels in these: names of layouts, code generators, the decorators, the list
-OTHERS = {"row_twins", "__init__", "cells", "kernel", "memory", "registry"}
+OTHERS = {"compile_ahead", "row_twins", "__init__", "cells", "kernel", "memory", "registry"}
 FILES = sorted(p for p in FOLDER.glob("*.py") if p.stem not in OTHERS)
 #: what a jitted function may call besides its own file's: Python, NumPy and math as Numba has them, and memory
 SHARED = {"eddyline.kernels.memory", "eddyline.kernels.cells", "eddyline.kernels.kernel"}
