@@ -1,11 +1,7 @@
-"""Process-wide settings that open databases share, reference-counted: thread switches and garbage collection.
-
-Both are about a thread that wants to run for a moment, such as a lookup, while others work.
-"""
+"""Process-wide settings that open databases share: the thread switch interval, reference-counted."""
 
 from __future__ import annotations
 
-import gc
 import sys
 import threading
 
@@ -14,36 +10,9 @@ __all__ = ["ProcessSettings"]
 #: With the interpreter's default of 5 ms, a lookup may wait that long for a thread that computes in Python.
 _SWITCH_SECONDS = 0.0005
 
-
-class _Settings:
-    """What was found and is to be restored.  All fields are guarded by ``lock``."""
-
-    def __init__(self) -> None:
-        self.lock = threading.Lock()
-        self.users = 0
-        self.switch_seconds = 0.005
-        self.collected = False
-        self.frozen = False
-
-    def apply(self) -> None:
-        self.switch_seconds = sys.getswitchinterval()
-        sys.setswitchinterval(min(self.switch_seconds, _SWITCH_SECONDS))
-        # A full collection holds the GIL while it visits every object: 70 ms for the imported modules alone.  What is
-        # alive now is set aside.  A process that has set objects aside by itself is left alone.
-        self.frozen = gc.get_freeze_count() == 0
-        if self.frozen:
-            if not self.collected:
-                self.collected = True
-                gc.collect()
-            gc.freeze()
-
-    def restore(self) -> None:
-        sys.setswitchinterval(self.switch_seconds)
-        if self.frozen:
-            gc.unfreeze()
-
-
-_settings = _Settings()
+_lock = threading.Lock()
+_users = 0
+_before = 0.005
 
 
 class ProcessSettings:
@@ -54,17 +23,20 @@ class ProcessSettings:
 
     @staticmethod
     def acquire() -> ProcessSettings:
-        with _settings.lock:
-            if _settings.users == 0:
-                _settings.apply()
-            _settings.users += 1
+        global _users, _before  # noqa: PLW0603 - the setting itself is global to the process
+        with _lock:
+            if _users == 0:
+                _before = sys.getswitchinterval()
+                sys.setswitchinterval(min(_before, _SWITCH_SECONDS))
+            _users += 1
         return ProcessSettings()
 
     def release(self) -> None:
-        with _settings.lock:
+        global _users  # noqa: PLW0603 - as above
+        with _lock:
             if self._released:
                 return
             self._released = True
-            _settings.users -= 1
-            if _settings.users == 0:
-                _settings.restore()
+            _users -= 1
+            if _users == 0:
+                sys.setswitchinterval(_before)

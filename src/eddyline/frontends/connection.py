@@ -46,8 +46,7 @@ def connect(
 
     ``workers``: threads that maintain views.  ``interactive``: serve reads from a runtime of their own; until there is
     one, both values run a single runtime.  ``memory_limit``: bytes that one read's result may take (53200 past it).
-    ``process_settings``: whether, while databases are open, the thread switch interval may be shortened and the objects
-    of before be kept from the garbage collector.
+    ``process_settings``: whether the thread switch interval may be shortened while databases are open.
 
     Loads all compiled kernels first, so that no statement waits for one: 0.3 s from the cache.  The first time on a
     machine they are compiled, with a line on standard error if that takes long.
