@@ -6,6 +6,7 @@ import argparse
 import sys
 import time
 
+from eddyline.testing.fuzz.oracles import prepare_postgres
 from eddyline.testing.fuzz.run import Mismatch, Tally, run_seed
 from eddyline.testing.postgres import PostgresServer
 
@@ -16,12 +17,18 @@ def main() -> int:
     parser.add_argument("--first", type=int, default=0, help="the first seed")
     parser.add_argument("--steps", type=int, default=20)
     parser.add_argument("--workers", type=int, default=1)
+    parser.add_argument("--one-runtime", action="store_true", help="connect(interactive=False)")
+    parser.add_argument("--rare", action="store_true", help="list the constructs that occurred fewer than 20 times")
     arguments = parser.parse_args()
     tally, failed, begun = Tally(), 0, time.perf_counter()
     with PostgresServer() as server, server.connect() as postgres:
+        prepare_postgres(postgres)
         for seed in range(arguments.first, arguments.first + arguments.seeds):
             try:
-                run_seed(seed, arguments.steps, postgres, tally, workers=arguments.workers)
+                run_seed(
+                    seed, arguments.steps, postgres, tally,
+                    workers=arguments.workers, interactive=not arguments.one_runtime,
+                )  # fmt: skip
             except Mismatch as mismatch:
                 failed += 1
                 sys.stdout.write(f"--- seed {seed}\n{mismatch}\n")
@@ -29,9 +36,13 @@ def main() -> int:
     rejected = sum(tally.rejected.values())
     sys.stdout.write(
         f"{arguments.seeds} seeds, {failed} failed, {tally.queries} views, {rejected} rejected, "
-        f"{tally.comparisons} comparisons, {tally.errors_agreed} agreed errors, "
-        f"DuckDB equal {tally.duck_equal}, different {tally.duck_differs}, {time.perf_counter() - begun:.0f} s\n"
+        f"{time.perf_counter() - begun:.0f} s\n"
     )
+    for kind, count in tally.checks.most_common():
+        sys.stdout.write(f"  compared {count}: {kind}\n")
+    for construct, count in tally.used.items() if arguments.rare else ():
+        if count < 20:
+            sys.stdout.write(f"  used {count}: {construct}\n")
     for reason, count in tally.rejected.most_common(20):
         sys.stdout.write(f"  rejected {count}: {reason}\n")
     return 1 if failed else 0

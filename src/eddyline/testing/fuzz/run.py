@@ -1,22 +1,34 @@
-"""One seed: tables, views over them, changes; after every change every view is compared with PostgreSQL."""
+"""One seed: tables, views over them, changes; after every change every view is compared with PostgreSQL.
+
+Beside the views: queries that are no views, compared in order; lookups by key; reads of an earlier time; reads inside
+transactions; what a statement returns and refuses; and a subscription whose sum is the view.
+"""
 
 from __future__ import annotations
 
 import random
+import time
 from collections import Counter
 from dataclasses import dataclass, field
 
 import psycopg
 
 import eddyline
-from eddyline.testing.fuzz.oracles import DuckOracle, bag, loosely_equal
+from eddyline.testing.fuzz.changes import Change, changes
+from eddyline.testing.fuzz.oracles import DuckOracle, bag, bag_of_equals, equal_text, loosely_equal
 from eddyline.testing.fuzz.queries import Query, QueryGenerator, Source
-from eddyline.testing.fuzz.schema import changes, random_tables
+from eddyline.testing.fuzz.schema import literal, random_tables
 
 __all__ = ["Mismatch", "Tally", "run_seed"]
 
 _VIEWS = 3
-_ANSWER_SECONDS = 5
+#: classes of errors that depend on the rows: cardinality, data, limits (a character that text can't hold)
+_ROW_ERRORS = ("21", "22", "54")
+_ANSWER_SECONDS = 10
+_FRAME = ("BEGIN", "COMMIT", "ROLLBACK", "SAVEPOINT", "RELEASE")
+
+Rows = list[tuple[object, ...]]
+Connection = psycopg.Connection[tuple[object, ...]]
 
 
 class Mismatch(AssertionError):
@@ -25,165 +37,317 @@ class Mismatch(AssertionError):
 
 @dataclass(slots=True)
 class Tally:
-    """Counts over all seeds run so far."""
+    """Counts over all seeds run so far.  ``checks``: by kind, how often an answer was compared."""
 
     used: Counter[str] = field(default_factory=Counter)
     queries: int = 0
     rejected: Counter[str] = field(default_factory=Counter)
-    comparisons: int = 0
-    duck_equal: int = 0
-    duck_differs: int = 0
-    errors_agreed: int = 0
+    checks: Counter[str] = field(default_factory=Counter)
+
+    def __iadd__(self, other: Tally) -> Tally:
+        self.used += other.used
+        self.queries += other.queries
+        self.rejected += other.rejected
+        self.checks += other.checks
+        return self
 
 
 @dataclass(frozen=True, slots=True)
 class _View:
     name: str
     query: Query
-    mode: str
     constructs: Counter[str]
 
 
-Connection = psycopg.Connection[tuple[object, ...]]
+@dataclass(frozen=True, slots=True)
+class _Remembered:
+    """An answer that was right at ``time``."""
+
+    time: int
+    query: str
+    rows: Counter[tuple[str, ...]]
 
 
 def run_seed(
     seed: int, steps: int, postgres: Connection, tally: Tally, *, interactive: bool = True, workers: int = 1
 ) -> None:
-    """Raises Mismatch at the first difference."""
-    rng = random.Random(seed)
-    tables = random_tables(rng)
+    """Raises Mismatch at the first difference.  ``postgres`` went through ``prepare_postgres``."""
     schema = f"fuzz_{seed}"
     postgres.execute(f"DROP SCHEMA IF EXISTS {schema} CASCADE")
     postgres.execute(f"CREATE SCHEMA {schema}")
     postgres.execute(f"SET search_path = {schema}")
-    duck = DuckOracle(tables)
-    script: list[str] = [t.ddl for t in tables]
     try:
         with eddyline.connect(interactive=interactive, workers=workers) as db:
             # An answer that never comes is a mismatch, too.
             db.execute(f"SET statement_timeout = '{_ANSWER_SECONDS}s'")
-            for table in tables:
-                db.execute(table.ddl)
-                postgres.execute(table.ddl)
-            sources = [Source(t.name, tuple((c.name, c.family) for c in t.columns)) for t in tables]
-            views = [v for i in range(_VIEWS) if (v := _create(rng, f"v{i}", sources, db, postgres, tally, script))]
-            for change in changes(rng, tables, steps):
-                _apply(change, db, postgres, duck, script)
-                for view in views:
-                    _compare(seed, f"SELECT * FROM {view.name}", db, postgres, tally, script)
-            for view in views:
-                _compare(seed, view.query.text, db, postgres, tally, script)
-                _compare_duck(view, postgres, duck, tally)
+            _Run(seed, db, postgres, tally).run(steps)
     finally:
-        duck.close()
+        postgres.execute("ROLLBACK")
         postgres.execute(f"DROP SCHEMA {schema} CASCADE")
 
 
-def _create(
-    rng: random.Random,
-    name: str,
-    sources: list[Source],
-    db: eddyline.Connection,
-    postgres: Connection,
-    tally: Tally,
-    script: list[str],
-) -> _View | None:
-    constructs: Counter[str] = Counter()
-    query = QueryGenerator(rng, sources, constructs).query()
-    mode = rng.choices(("index", "materialized", "plain"), (5, 2, 1))[0]
-    tally.queries += 1
-    try:
-        postgres.execute(f"CREATE VIEW {name} AS {query.text}")
-    except psycopg.Error as refusal:
-        tally.rejected[f"PostgreSQL: {refusal.diag.message_primary}"] += 1
-        return None
-    kind = "MATERIALIZED VIEW" if mode == "materialized" else "VIEW"
-    statement = f"CREATE {kind} {name} AS {query.text}"
-    script.append(statement)
-    try:
-        db.execute(statement)
-    except eddyline.NotSupportedError as refusal:
-        tally.rejected[f"unsupported: {refusal.message}"] += 1
-        postgres.execute(f"DROP VIEW {name}")
-        script.pop()
-        return None
-    except eddyline.Error as failure:
-        raise Mismatch(_report(script, f"PostgreSQL takes the view; here: {failure.sqlstate} {failure}")) from failure
-    if mode == "index":
-        script.append(f"CREATE INDEX ON {name} (c0)")
-        db.execute(script[-1])
-    sources.append(Source(name, tuple((f"c{i}", f) for i, f in enumerate(query.families))))
-    tally.used += constructs
-    tally.used[f"mode_{mode}"] += 1
-    return _View(name, query, mode, constructs)
+class _Run:
+    def __init__(self, seed: int, db: eddyline.Connection, postgres: Connection, tally: Tally) -> None:
+        self.seed = seed
+        self.rng = random.Random(seed)
+        self.db = db
+        self.postgres = postgres
+        self.tally = tally
+        self.tables = random_tables(self.rng)
+        self.sources = [
+            Source(t.name, tuple((c.name, c.family) for c in t.columns), derived=False) for t in self.tables
+        ]
+        self.script: list[str] = []
+        self.views: list[_View] = []
+        self.remembered: list[_Remembered] = []
 
-
-def _apply(
-    change: list[str], db: eddyline.Connection, postgres: Connection, duck: DuckOracle, script: list[str]
-) -> None:
-    if len(change) > 1:
-        change = ["BEGIN", *change, "COMMIT"]
-    for statement in change:
-        script.append(statement)
-        postgres.execute(statement)
-        duck.execute(statement)
+    def run(self, steps: int) -> None:
+        duck = DuckOracle(self.tables)
         try:
-            db.execute(statement)
+            for table in self.tables:
+                self._both(table.ddl)
+            for i in range(_VIEWS):
+                self._create(f"v{i}")
+            with self.db.session() as self.reader:
+                self.reader.execute(f"SET statement_timeout = '{_ANSWER_SECONDS}s'")
+                self._steps(steps)
+            for table in self.tables:
+                duck.load(table.name, self.postgres.execute(f"SELECT * FROM {table.name}").fetchall())
+            for view in self.views:
+                self._compare(self.db, view.query.text, "direct")
+                if not view.query.fallible:
+                    self._compare_duck(view, duck)
+        finally:
+            duck.close()
+
+    def _steps(self, steps: int) -> None:
+        subscription, followed = None, ""
+        for step, change in enumerate(changes(self.rng, self.tables, steps, self.tally.used)):
+            self._apply(change)
+            for view in self.views:
+                self._compare(self.rng.choice((self.db, self.reader)), f"SELECT * FROM {view.name}", "view")
+            if self.rng.random() < 0.4:
+                self._ad_hoc()
+            self._time_travel()
+            if step == steps // 3:
+                followed = self.rng.choice(self._safe_names())
+                subscription = self.db.subscribe(followed, progress=True)
+        if subscription is not None:
+            self._check_subscription(subscription, followed)
+
+    def _safe_names(self) -> list[str]:
+        return [*(v.name for v in self.views if not v.query.fallible), self.tables[0].name]
+
+    # -- statements
+
+    def _both(self, statement: str) -> None:
+        self.script.append(statement)
+        self.postgres.execute(statement)
+        self._ours(statement)
+
+    def _ours(self, statement: str) -> None:
+        try:
+            self.db.execute(statement)
         except eddyline.Error as failure:
-            raise Mismatch(
-                _report(script, f"PostgreSQL takes the change; here: {failure.sqlstate} {failure}")
-            ) from failure
+            raise self._mismatch(f"PostgreSQL takes it; here: {failure.sqlstate} {failure}") from failure
 
-
-def _compare(
-    seed: int, query: str, db: eddyline.Connection, postgres: Connection, tally: Tally, script: list[str]
-) -> None:
-    tally.comparisons += 1
-    try:
-        right = postgres.execute(query).fetchall()
-    except psycopg.Error as expected:
-        _compare_error(seed, query, expected, db, tally, script)
-        return
-    try:
-        left = db.execute(query).fetchall()
-    except eddyline.Error as failure:
-        raise Mismatch(_report([*script, query], f"seed {seed}: {failure.sqlstate} {failure}")) from failure
-    ours, theirs = bag(left), bag(right)
-    if ours != theirs:
-        missing, surplus = theirs - ours, ours - theirs
-        raise Mismatch(_report([*script, query], f"seed {seed}: missing {dict(missing)}, surplus {dict(surplus)}"))
-
-
-def _compare_error(
-    seed: int, query: str, expected: psycopg.Error, db: eddyline.Connection, tally: Tally, script: list[str]
-) -> None:
-    try:
-        db.execute(query).fetchall()
-    except eddyline.DataError as failure:
-        if failure.sqlstate == expected.sqlstate:
-            tally.errors_agreed += 1
+    def _create(self, name: str) -> None:
+        constructs: Counter[str] = Counter()
+        generator = QueryGenerator(self.rng, self.sources, constructs)
+        query = generator.fallible_query() if self.rng.random() < 0.15 else generator.query()
+        mode = self.rng.choices(("index", "materialized", "plain"), (5, 2, 1))[0]
+        self.tally.queries += 1
+        try:
+            self.postgres.execute(f"CREATE VIEW {name} AS {query.text}")
+        except psycopg.Error as refusal:
+            self.tally.rejected[f"PostgreSQL: {refusal.diag.message_primary}"] += 1
+            self._check_refused(f"CREATE VIEW {name} AS {query.text}", refusal)
             return
-        got = f"{failure.sqlstate} {failure}"
-    else:
-        got = "rows"
-    raise Mismatch(
-        _report([*script, query], f"seed {seed}: PostgreSQL raises {expected.sqlstate} {expected}; here: {got}")
+        statement = f"CREATE {'MATERIALIZED VIEW' if mode == 'materialized' else 'VIEW'} {name} AS {query.text}"
+        self.script.append(statement)
+        try:
+            self.db.execute(statement)
+        except eddyline.NotSupportedError as refusal:
+            self.tally.rejected[f"unsupported: {refusal.message}"] += 1
+            self.postgres.execute(f"DROP VIEW {name}")
+            self.script.pop()
+            return
+        except eddyline.Error as failure:
+            raise self._mismatch(f"PostgreSQL takes the view; here: {failure.sqlstate} {failure}") from failure
+        if mode == "index":
+            self.script.append(f"CREATE INDEX ON {name} (c0)")
+            self._ours(self.script[-1])
+        if not query.fallible:
+            self.sources.append(Source(name, tuple((f"c{i}", f) for i, f in enumerate(query.families))))
+        self.tally.used += constructs
+        self.tally.used[f"mode_{mode}"] += 1
+        self.views.append(_View(name, query, constructs))
+
+    def _apply(self, change: Change) -> None:
+        for i, statement in enumerate(change.statements):
+            self.script.append(statement)
+            try:
+                right = self.postgres.execute(statement)
+            except psycopg.Error as refusal:
+                if len(change.statements) > 1:
+                    raise self._mismatch(f"PostgreSQL refuses part of a transaction: {refusal}") from refusal
+                self._check_refused(statement, refusal)
+                return
+            try:
+                left = self.db.execute(statement)
+            except eddyline.Error as failure:
+                raise self._mismatch(f"PostgreSQL takes the change; here: {failure.sqlstate} {failure}") from failure
+            if left.statusmessage != right.statusmessage:
+                raise self._mismatch(f"PostgreSQL says {right.statusmessage}; here: {left.statusmessage}")
+            if right.description is not None:
+                self._equal(left.fetchall(), right.fetchall(), "returning")
+            last = i + 2 == len(change.statements)
+            if last and len(change.statements) > 1 and not statement.startswith(_FRAME) and self.rng.random() < 0.6:
+                self._compare(self.db, f"SELECT * FROM {self.rng.choice(self._safe_names())}", "in_transaction")
+
+    def _check_refused(self, statement: str, expected: psycopg.Error) -> None:
+        try:
+            self.db.execute(statement)
+        except eddyline.Error as failure:
+            if failure.sqlstate != expected.sqlstate:
+                what = f"PostgreSQL raises {expected.sqlstate} {expected}; here: {failure.sqlstate} {failure}"
+                raise self._mismatch(f"{statement}: {what}") from failure
+            self.tally.checks["refused_alike"] += 1
+        else:
+            raise self._mismatch(f"{statement}: PostgreSQL raises {expected.sqlstate} {expected}; here it is done")
+
+    # -- reads
+
+    def _compare(self, session: eddyline.Connection, query: str, kind: str, *, ordered: bool = False) -> None:
+        self.script.append(query)
+        try:
+            right = self.postgres.execute(query).fetchall()
+        except psycopg.Error as expected:
+            self._compare_error(session, query, expected)
+            self.script.pop()
+            return
+        try:
+            cursor = session.execute(query)
+            left = cursor.fetchall()
+        except eddyline.Error as failure:
+            raise self._mismatch(f"{failure.sqlstate} {failure}") from failure
+        self._equal(left, right, kind, ordered=ordered)
+        self.script.pop()
+        if kind == "view" and cursor.time is not None and self.rng.random() < 0.3:
+            self.remembered.append(_Remembered(cursor.time, query, bag(left)))
+
+    def _equal(self, left: Rows, right: Rows, kind: str, *, ordered: bool = False) -> None:
+        self.tally.checks[kind] += 1
+        ours, theirs = bag(left), bag(right)
+        if ours != theirs:
+            if bag_of_equals(left) != bag_of_equals(right):
+                missing, surplus = theirs - ours, ours - theirs
+                raise self._mismatch(f"{kind}: missing {dict(missing)}, surplus {dict(surplus)}")
+            self.tally.checks["other_representative"] += 1
+        elif ordered and not _same_order(left, right):
+            raise self._mismatch(f"{kind}: another order: {left} instead of {right}")
+
+    def _compare_error(self, session: eddyline.Connection, query: str, expected: psycopg.Error) -> None:
+        if expected.sqlstate is None or expected.sqlstate[:2] not in _ROW_ERRORS:
+            raise self._mismatch(f"PostgreSQL raises {expected.sqlstate} {expected}") from expected
+        try:
+            session.execute(query).fetchall()
+        except eddyline.Error as failure:
+            if failure.sqlstate[:2] in _ROW_ERRORS:
+                # Where several rows fail, which of them is told is left open.
+                self.tally.checks["failed_alike" if failure.sqlstate == expected.sqlstate else "failed_otherwise"] += 1
+                return
+            got = f"{failure.sqlstate} {failure}"
+            raise self._mismatch(f"PostgreSQL raises {expected.sqlstate} {expected}; here: {got}") from failure
+        else:
+            raise self._mismatch(f"PostgreSQL raises {expected.sqlstate} {expected}; here: rows")
+
+    def _ad_hoc(self) -> None:
+        rng = self.rng
+        safe = [s for s in self.sources if s.name in self._safe_names()]
+        source = rng.choice(safe)
+        name, family = rng.choice(source.columns[:1] if rng.random() < 0.7 else source.columns)
+        key = literal(rng, family)
+        match rng.choice(("ordered", "ordered", "lookup", "lookup_list", "prepared", "fallible_read")):
+            case "ordered":
+                generator = QueryGenerator(rng, self.sources, self.tally.used)
+                inner = generator.query(1)
+                order = generator.directions(len(inner.families)) + generator.limits()
+                text = f"SELECT * FROM ({inner.text}) AS o ORDER BY {order}"
+                self._compare(self.db, text, "ordered", ordered=True)
+            case "lookup":
+                self._compare(self.reader, f"SELECT * FROM {source.name} WHERE {name} = {key}", "lookup")
+            case "lookup_list":
+                keys = ", ".join((key, literal(rng, family), "NULL"))
+                self._compare(self.reader, f"SELECT * FROM {source.name} WHERE {name} IN ({keys})", "lookup")
+            case "prepared":
+                self._both(f"PREPARE p AS SELECT * FROM {source.name} WHERE {name} = $1")
+                self._compare(self.db, f"EXECUTE p ({key})", "prepared")
+                self._both("DEALLOCATE p")
+            case _:
+                query = QueryGenerator(rng, self.sources, self.tally.used).fallible_query()
+                self._compare(self.db, query.text, "fallible_read")
+
+    def _time_travel(self) -> None:
+        """What was read at a time is read at it again, or is no longer there."""
+        while self.remembered and self.rng.random() < 0.4:
+            before = self.remembered.pop(self.rng.randrange(len(self.remembered)))
+            query = f"{before.query} AS OF {before.time}"
+            try:
+                rows = bag(self.reader.execute(query).fetchall())
+            except eddyline.ProgrammingError as failure:
+                raise self._mismatch(f"{query}: {failure.sqlstate} {failure}") from failure
+            except eddyline.DataError as gone:
+                if gone.sqlstate != "22023" or "since" not in str(gone):
+                    raise self._mismatch(f"{query}: {gone.sqlstate} {gone}") from gone
+                self.tally.checks["as_of_gone"] += 1
+                continue
+            self.tally.checks["as_of"] += 1
+            if rows != before.rows:
+                raise self._mismatch(f"{query}: {dict(rows)} instead of {dict(before.rows)}")
+
+    def _check_subscription(self, subscription: eddyline.Subscription, name: str) -> None:
+        answer = self.db.execute(f"SELECT * FROM {name}")
+        assert answer.time is not None
+        right = Counter(_image(tuple(row.values())) for row in answer.arrow().to_pylist())
+        total: Counter[str] = Counter()
+        deadline = time.monotonic() + _ANSWER_SECONDS
+        while (change := subscription.next(deadline - time.monotonic())) is not None:
+            updates = change.updates.to_pylist()
+            if updates[0]["mz_progressed"]:
+                if change.time > answer.time:
+                    break
+                continue
+            for row in updates:
+                diff = row["mz_diff"]
+                total[_image(tuple(row.values())[3:])] += diff
+        subscription.close()
+        if change is None:
+            raise self._mismatch(f"SUBSCRIBE {name}: does not reach {answer.time}")
+        total = Counter({row: count for row, count in total.items() if count})
+        if total != right:
+            raise self._mismatch(f"SUBSCRIBE {name}: {dict(total)} instead of {dict(right)}")
+        self.tally.checks["subscription"] += 1
+
+    def _compare_duck(self, view: _View, duck: DuckOracle) -> None:
+        """PostgreSQL decides; DuckDB's agreement with it shows that the comparison itself compares something."""
+        if any(word in view.query.text for word in (" v0", " v1", " v2")):
+            return
+        theirs = duck.rows(view.query.text, view.constructs)
+        if theirs is not None:
+            equal = loosely_equal(theirs, self.postgres.execute(view.query.text).fetchall())
+            self.tally.checks["duckdb_equal" if equal else "duckdb_differs"] += 1
+
+    def _mismatch(self, difference: str) -> Mismatch:
+        return Mismatch(f"seed {self.seed}: {difference}\n" + ";\n".join(self.script) + ";")
+
+
+def _image(row: tuple[object, ...]) -> str:
+    """The text of a row of an Arrow batch, whose numerics share one scale."""
+    return " | ".join(equal_text(value) for value in row)
+
+
+def _same_order(left: Rows, right: Rows) -> bool:
+    return all(bag([a]) == bag([b]) for a, b in zip(left, right, strict=True)) or all(
+        bag_of_equals([a]) == bag_of_equals([b]) for a, b in zip(left, right, strict=True)
     )
-
-
-def _compare_duck(view: _View, postgres: Connection, duck: DuckOracle, tally: Tally) -> None:
-    """PostgreSQL decides; DuckDB's agreement with it shows that the comparison itself compares something."""
-    if any(word in view.query.text for word in (" v0", " v1", " v2")):
-        return
-    theirs = duck.rows(view.query.text, view.constructs)
-    if theirs is None:
-        return
-    if loosely_equal(theirs, postgres.execute(view.query.text).fetchall()):
-        tally.duck_equal += 1
-    else:
-        tally.duck_differs += 1
-
-
-def _report(script: list[str], difference: str) -> str:
-    return difference + "\n" + ";\n".join(script) + ";"
