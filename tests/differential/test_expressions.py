@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Sequence
+from decimal import Decimal
 
 import psycopg
 import pytest
@@ -73,6 +74,21 @@ def _own_answers(connection: eddyline.Connection, expressions: Sequence[str], wh
     return [(kind, column) for kind, column in zip(type_names(cursor), columns, strict=True)]
 
 
+def _rounded(mine: Answer, theirs: Answer) -> bool:
+    """Whether they differ only where 38 digits do not hold all that PostgreSQL shows."""
+    if isinstance(mine, str) or isinstance(theirs, str) or mine[0] != theirs[0] or mine[0] != "numeric":
+        return False
+    return all(
+        a == b or (a is not None and b is not None and _shortened(a, b))
+        for a, b in zip(mine[1], theirs[1], strict=True)
+    )
+
+
+def _shortened(mine: str, theirs: str) -> bool:
+    a, b = Decimal(mine), Decimal(theirs)
+    return len(mine) < len(theirs) and abs(a - b) <= abs(b) * Decimal("1e-20")
+
+
 def _difference(own: eddyline.Connection, postgres: _Postgres, text: str) -> str | None:
     """How the answers differ.
 
@@ -80,7 +96,7 @@ def _difference(own: eddyline.Connection, postgres: _Postgres, text: str) -> str
     it plans, over no rows, where a constant fails; here it fails on the rows that reach it.
     """
     mine, theirs = _own_answers(own, [text])[0], _postgres_answers(postgres, [text])[0]
-    if mine == theirs:
+    if mine == theirs or _rounded(mine, theirs):
         return None
     nowhere = "WHERE id = 0"
     if _postgres_answers(postgres, [text], nowhere) == [theirs] and not isinstance(

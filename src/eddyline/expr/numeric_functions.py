@@ -1,6 +1,7 @@
 """numeric arithmetic over both layouts, on 128-bit kernels.
 
-A result of more than 38 digits is 22003 (PostgreSQL goes further: a documented limit).
+A result of more than 38 digits is rounded to fewer digits after the point, where its scale is its own, and otherwise
+22003 (PostgreSQL goes further: a documented limit).
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Roots, exponentials, logarithms and powers of numeric.
 
 The display scales are PostgreSQL's: at least 16 significant digits as it estimates them from the argument's base-10,000
-digits, and at least the arguments' scales.  Values are computed with guard digits and rounded half away from zero.
+digits, and at least the arguments' scales; less where 38 digits would not hold the result.  Values are computed with
+guard digits and rounded half away from zero.
 Slow path: one Python step per distinct argument.
 """
 
@@ -19,7 +20,7 @@ from eddyline.expr.layout import pack_numeric, unpack_numeric
 from eddyline.expr.literals import decimal_parts
 from eddyline.expr.registry import Arguments, Evaluated, Function, implements
 from eddyline.expr.rowwise import map_rows
-from eddyline.kernels.numeric import MAX_DIGITS
+from eddyline.kernels.numeric import MAX_DIGITS, fitted
 from eddyline.repr.types import NUMERIC, SqlType, arrow_type
 
 __all__ = ["ln_weight", "select_sqrt_scale"]
@@ -58,9 +59,9 @@ def _overflow() -> Exception:
 def _rounded(value: Decimal, scale: int) -> Parts:
     if value == 0:
         return 0, scale
-    if value.adjusted() + scale > MAX_DIGITS:
+    if value.adjusted() >= MAX_DIGITS:
         raise _overflow()
-    return decimal_parts(_round_to(value, scale))
+    return decimal_parts(_round_to(value, min(scale, MAX_DIGITS - 1 - value.adjusted())))
 
 
 def _round_to(value: Decimal, scale: int) -> Decimal:
@@ -196,9 +197,10 @@ def _parts(value: Any) -> Parts:
 
 
 def _packed(parts: Parts) -> bytes:
-    if abs(parts[0]) >= 10**MAX_DIGITS:
+    fitting = fitted(*parts)
+    if fitting is None:
         raise _overflow()
-    return pack_numeric(*parts)
+    return pack_numeric(*fitting)
 
 
 def _rowwise(function: Callable[..., Parts]) -> Function:

@@ -14,7 +14,8 @@ from eddyline.repr.types import BIGINT, BOOLEAN, DOUBLE, INTEGER, NUMERIC, REAL,
 __all__ = ["COMPARABLE", "same_type"]
 
 K = Kind
-MAX_STATIC_SCALE = 38
+#: a product of a larger scale has a scale per value, so that it can be rounded where it has more than 38 digits
+MAX_STATIC_SCALE = 20
 INTEGERS = {K.SMALLINT: SMALLINT, K.INTEGER: INTEGER, K.BIGINT: BIGINT}
 FLOATS = {K.REAL: REAL, K.DOUBLE: DOUBLE}
 COMPARABLE = tuple(k for k in Kind if k is not K.UNKNOWN)

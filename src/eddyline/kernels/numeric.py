@@ -2,8 +2,10 @@
 
 A column of numerics is ``words``: int64[n, k], C order: the low and the high word of the two's-complement coefficient,
 then, if k = 3, the display scale.  A scale argument gives the scale of the whole column, or ``PER_VALUE`` (k = 3).
-Coefficients have at most 38 digits.  A row's ``status`` is OK, OVERFLOW (more than 38 digits), ZERO_DIVISOR or INVALID;
-where it is not OK, the output row is 0.  Rows are independent of each other; cost O(n).
+Coefficients have at most 38 digits.  A sum, product or quotient with a scale of its own (k = 3) that needs more digits
+is rounded to the largest scale at which 38 do; one in a column of one scale overflows.  A row's ``status`` is OK,
+OVERFLOW (more than 38 digits), ZERO_DIVISOR or INVALID; where it is not OK, the output row is 0.  Rows are independent
+of each other; cost O(n).
 
 Magnitudes are pairs of uint64 (high, low).  Every integer constant that meets one is a uint64 as well: Numba turns
 uint64 mixed with int64 into float64.
@@ -31,6 +33,7 @@ __all__ = [
     "PER_VALUE",
     "TRUNCATE",
     "ZERO_DIVISOR",
+    "fitted",
     "numeric_add",
     "numeric_add_twin",
     "numeric_compare",
@@ -59,6 +62,7 @@ MAX_DIGITS = 38
 OK, OVERFLOW, ZERO_DIVISOR, INVALID = 0, 1, 2, 3
 HALF_AWAY, TRUNCATE, FLOOR, CEIL = 0, 1, 2, 3
 MIN_SIGNIFICANT_DIGITS = 16  # of a quotient
+DIVIDEND_DIGITS = 77  # fit 256 bits
 
 BOOL: Final = types.boolean
 _WORDS: Final = read(I64, 2)
@@ -68,6 +72,7 @@ _0 = np.uint64(0)
 _1 = np.uint64(1)
 _10 = np.uint64(10)
 _32 = np.uint64(32)
+_40 = np.uint64(40)
 _63 = np.uint64(63)
 _LOW32 = np.uint64(0xFFFFFFFF)
 _TOP = np.uint64(1 << 63)
@@ -163,16 +168,29 @@ def _times_ten_to(high: Any, low: Any, exponent: Any) -> Any:
 
 
 @subroutine
-def _divide32(high: Any, low: Any, divisor: Any) -> Any:
-    """(high, low, remainder) of a magnitude by a divisor below 2**32."""
-    q3, r = (high >> _32) // divisor, (high >> _32) % divisor
-    part = (r << _32) | (high & _LOW32)
-    q2, r = part // divisor, part % divisor
-    part = (r << _32) | (low >> _32)
-    q1, r = part // divisor, part % divisor
-    part = (r << _32) | (low & _LOW32)
-    q0, r = part // divisor, part % divisor
-    return (q3 << _32) | q2, (q1 << _32) | q0, r
+def _divide_words(carry: Any, w1: Any, w0: Any, divisor: Any) -> Any:
+    """(high, low, remainder) of two words, after a carry below the divisor, by a divisor below 2**32."""
+    t = (carry << _32) | (w1 >> _32)
+    b1, r = t // divisor, t % divisor
+    t = (r << _32) | (w1 & _LOW32)
+    b0, r = t // divisor, t % divisor
+    t = (r << _32) | (w0 >> _32)
+    c1, r = t // divisor, t % divisor
+    t = (r << _32) | (w0 & _LOW32)
+    c0, r = t // divisor, t % divisor
+    return (b1 << _32) | b0, (c1 << _32) | c0, r
+
+
+@subroutine
+def _divide256_by(w3: Any, w2: Any, w1: Any, w0: Any, divisor: Any) -> Any:
+    """Four words and the remainder of 256 bits by a divisor below 2**32."""
+    q3, r = w3 // divisor, w3 % divisor
+    t = (r << _32) | (w2 >> _32)
+    a1, r = t // divisor, t % divisor
+    t = (r << _32) | (w2 & _LOW32)
+    a0, r = t // divisor, t % divisor
+    q1, q0, r = _divide_words(r, w1, w0, divisor)
+    return q3, (a1 << _32) | a0, q1, q0, r
 
 
 @subroutine
@@ -189,10 +207,10 @@ def _divide_ten_to(high: Any, low: Any, exponent: Any, mode: Any, negative: Any)
         left = min(exponent - 1, np.int64(40))
         while left > 0:
             step = min(left, np.int64(9))
-            qh, quotient, rest = _divide32(qh, quotient, _POW10[step])
+            qh, quotient, rest = _divide_words(_0, qh, quotient, _POW10[step])
             sticky = sticky or rest != _0
             left -= step
-        qh, quotient, digit = _divide32(qh, quotient, _10)
+        qh, quotient, digit = _divide_words(_0, qh, quotient, _10)
         up = digit >= np.uint64(5) if mode == HALF_AWAY else (digit != _0 or sticky)
     if up and (mode == HALF_AWAY or (mode == CEIL and not negative) or (mode == FLOOR and negative)):
         quotient = quotient + _1
@@ -205,20 +223,8 @@ def _divide_ten_to(high: Any, low: Any, exponent: Any, mode: Any, negative: Any)
 def _divide256(w3: Any, w2: Any, w1: Any, w0: Any, bh: Any, bl: Any) -> Any:
     """Quotient (four words) and remainder (two) of 256 bits by a non-zero magnitude below 2**127."""
     if bh == _0 and bl <= _LOW32:
-        q3, r = w3 // bl, w3 % bl
-        t = (r << _32) | (w2 >> _32)
-        a1, r = t // bl, t % bl
-        t = (r << _32) | (w2 & _LOW32)
-        a0, r = t // bl, t % bl
-        t = (r << _32) | (w1 >> _32)
-        b1, r = t // bl, t % bl
-        t = (r << _32) | (w1 & _LOW32)
-        b0, r = t // bl, t % bl
-        t = (r << _32) | (w0 >> _32)
-        c1, r = t // bl, t % bl
-        t = (r << _32) | (w0 & _LOW32)
-        c0, r = t // bl, t % bl
-        return q3, (a1 << _32) | a0, (b1 << _32) | b0, (c1 << _32) | c0, _0, r
+        q3, q2, q1, q0, r = _divide256_by(w3, w2, w1, w0, bl)
+        return q3, q2, q1, q0, _0, r
     rh, rl = _0, _0
     bits = 256
     # Leading zero words shift in nothing.
@@ -243,6 +249,45 @@ def _divide256(w3: Any, w2: Any, w1: Any, w0: Any, bh: Any, bl: Any) -> Any:
             rh = rh - bh - borrow
             q0 = q0 | _1
     return q3, q2, q1, q0, rh, rl
+
+
+@subroutine
+def _fit256(w3: Any, w2: Any, w1: Any, w0: Any, scale: Any) -> Any:
+    """(it fits, high, low, scale): the magnitude rounded half away to the largest scale at which 38 digits hold it."""
+    # While it is above 2**168 (50 digits), nine digits can go at once and more than 38 are left.
+    while scale >= 9 and (w3 != _0 or w2 >> _40 != _0):
+        w3, w2, w1, w0, _ = _divide256_by(w3, w2, w1, w0, _POW10[9])
+        scale -= 9
+    digit = _0
+    while scale >= 1 and (w3 != _0 or w2 != _0 or _too_wide(w1, w0, MAX_DIGITS)):
+        w3, w2, w1, w0, digit = _divide256_by(w3, w2, w1, w0, _10)
+        scale -= 1
+    if digit >= np.uint64(5):
+        w0 = w0 + _1
+        if w0 == _0:
+            w1 = w1 + _1
+        if _too_wide(w1, w0, MAX_DIGITS) and scale >= 1:  # 10**38: its last digit is a zero
+            w1, w0, _ = _divide_words(_0, w1, w0, _10)
+            scale -= 1
+    return w3 == _0 and w2 == _0 and not _too_wide(w1, w0, MAX_DIGITS), w1, w0, scale
+
+
+@subroutine
+def _add256(a: Any, b: Any, subtract: Any) -> Any:
+    """(negative, four words) of |a| ± |b|, each four words below 2**255."""
+    if not subtract:
+        w0, carry = _add_carry(a[3], b[3], _0)
+        w1, carry = _add_carry(a[2], b[2], carry)
+        w2, carry = _add_carry(a[1], b[1], carry)
+        return False, a[0] + b[0] + carry, w2, w1, w0
+    negative = _below(a[0], a[1], b[0], b[1]) or (a[0] == b[0] and a[1] == b[1] and _below(a[2], a[3], b[2], b[3]))
+    if negative:
+        a, b = b, a
+    # a - b = a + ~b + 1
+    w0, carry = _add_carry(a[3], ~b[3], _1)
+    w1, carry = _add_carry(a[2], ~b[2], carry)
+    w2, carry = _add_carry(a[1], ~b[1], carry)
+    return negative, a[0] + ~b[0] + carry, w2, w1, w0
 
 
 @subroutine
@@ -277,7 +322,7 @@ def _put(out: Any, row: Any, negative: Any, high: Any, low: Any, scale: Any) -> 
 
 @kernel(VOID(_WORDS, I64, _WORDS, I64, BOOL, _OUT, _STATUS))
 def numeric_add(left: Any, left_scale: Any, right: Any, right_scale: Any, subtract: Any, out: Any, status: Any) -> None:
-    """left ± right at the larger of the two scales."""
+    """left ± right at the larger of the two scales, or what 38 digits hold of it."""
     for i in range(left.shape[0]):
         ls, rs = _scale_of(left, i, left_scale), _scale_of(right, i, right_scale)
         scale = max(ls, rs)
@@ -285,11 +330,27 @@ def numeric_add(left: Any, left_scale: Any, right: Any, right_scale: Any, subtra
         rn, rh, rl = _magnitude(right[i, 0], right[i, 1])
         rn = rn != subtract
         bad = False
+        negative = False
+        high, low = _0, _0
         if ls != rs:
-            a3, a2, lh, ll, over = _times_ten_to(lh, ll, scale - ls)
-            b3, b2, rh, rl, over2 = _times_ten_to(rh, rl, scale - rs)
-            bad = over or over2 or a3 != _0 or a2 != _0 or b3 != _0 or b2 != _0 or lh >= _TOP or rh >= _TOP
-        if not bad:
+            a3, a2, a1, a0, over = _times_ten_to(lh, ll, scale - ls)
+            b3, b2, b1, b0, over2 = _times_ten_to(rh, rl, scale - rs)
+            bad = over or over2 or a3 >= _TOP or b3 >= _TOP
+        else:
+            a3, a2, a1, a0 = _0, _0, lh, ll
+            b3, b2, b1, b0 = _0, _0, rh, rl
+        if bad:
+            pass
+        elif a3 != _0 or a2 != _0 or b3 != _0 or b2 != _0 or a1 >= _TOP or b1 >= _TOP:
+            less, w3, w2, w1, w0 = _add256((a3, a2, a1, a0), (b3, b2, b1, b0), ln != rn)
+            negative = ln != less
+            if out.shape[1] == 3:
+                fits, high, low, scale = _fit256(w3, w2, w1, w0, scale)
+            else:
+                fits, high, low = w3 == _0 and w2 == _0 and not _too_wide(w1, w0, MAX_DIGITS), w1, w0
+            bad = not fits
+        else:
+            lh, ll, rh, rl = a1, a0, b1, b0
             if ln == rn:
                 negative = ln
                 low, carry = _add_carry(ll, rl, _0)
@@ -303,6 +364,9 @@ def numeric_add(left: Any, left_scale: Any, right: Any, right_scale: Any, subtra
                 low = ll - rl
                 high = lh - rh - (_1 if ll < rl else _0)
             bad = _too_wide(high, low, MAX_DIGITS)
+            if bad and out.shape[1] == 3:
+                fits, high, low, scale = _fit256(_0, _0, high, low, scale)
+                bad = not fits
         if bad:
             status[i] = OVERFLOW
             _put(out, i, False, _0, _0, scale)
@@ -313,7 +377,7 @@ def numeric_add(left: Any, left_scale: Any, right: Any, right_scale: Any, subtra
 
 @kernel(VOID(_WORDS, I64, _WORDS, I64, _OUT, _STATUS))
 def numeric_multiply(left: Any, left_scale: Any, right: Any, right_scale: Any, out: Any, status: Any) -> None:
-    """left × right at the sum of the scales."""
+    """left × right at the sum of the scales, or what 38 digits hold of it."""
     for i in range(left.shape[0]):
         scale = _scale_of(left, i, left_scale) + _scale_of(right, i, right_scale)
         ln, lh, ll = _magnitude(left[i, 0], left[i, 1])
@@ -323,7 +387,11 @@ def numeric_multiply(left: Any, left_scale: Any, right: Any, right_scale: Any, o
             w1, w0 = _multiply64(ll, rl)
         else:
             w3, w2, w1, w0 = _multiply128(lh, ll, rh, rl)
-        if w3 != _0 or w2 != _0 or _too_wide(w1, w0, MAX_DIGITS):
+        bad = w3 != _0 or w2 != _0 or _too_wide(w1, w0, MAX_DIGITS)
+        if bad and out.shape[1] == 3:
+            fits, w1, w0, scale = _fit256(w3, w2, w1, w0, scale)
+            bad = not fits
+        if bad:
             status[i] = OVERFLOW
             _put(out, i, False, _0, _0, scale)
         else:
@@ -426,12 +494,20 @@ def numeric_divide(left: Any, left_scale: Any, right: Any, right_scale: Any, out
         scale = max(MIN_SIGNIFICANT_DIGITS - weight * 4, ls, rs, np.int64(0))
         # quotient = left × 10**shift / right; shift >= right's scale >= 0
         shift = scale - ls + rs
-        w3, w2, w1, w0, over = _times_ten_to(lh, ll, shift)
-        if over:
+        # 256 bits hold 77 digits.  A longer dividend's quotient has more than 38 digits: it loses the last ones anyway.
+        excess = max(np.int64(_digits(lh, ll)) + shift - DIVIDEND_DIGITS, np.int64(0))
+        scale -= excess
+        w3, w2, w1, w0, over = _times_ten_to(lh, ll, shift - excess)
+        if over or scale < 0:
             status[i] = OVERFLOW
             _put(out, i, False, _0, _0, np.int64(0))
             continue
         q3, q2, q1, q0, mh, ml = _divide256(w3, w2, w1, w0, rh, rl)
+        if q3 != _0 or q2 != _0 or _too_wide(q1, q0, MAX_DIGITS):
+            fits, q1, q0, scale = _fit256(q3, q2, q1, q0, scale)
+            status[i] = OK if fits else OVERFLOW
+            _put(out, i, ln != rn, q1 if fits else _0, q0 if fits else _0, scale if fits else np.int64(0))
+            continue
         # remainder >= divisor - remainder
         gap_low = rl - ml
         gap_high = rh - mh - (_1 if rl < ml else _0)
@@ -439,7 +515,10 @@ def numeric_divide(left: Any, left_scale: Any, right: Any, right_scale: Any, out
             q0 = q0 + _1
             if q0 == _0:
                 q1 = q1 + _1
-        if q3 != _0 or q2 != _0 or _too_wide(q1, q0, MAX_DIGITS):
+        fits = True
+        if _too_wide(q1, q0, MAX_DIGITS):  # 10**38 after rounding
+            fits, q1, q0, scale = _fit256(_0, _0, q1, q0, scale)
+        if not fits:
             status[i] = OVERFLOW
             _put(out, i, False, _0, _0, np.int64(0))
         else:
@@ -516,7 +595,7 @@ def numeric_format(words: Any, scale: Any, offsets: Any, out: Any) -> None:
             if high == _0:
                 digit, low = low % _10, low // _10
             else:
-                high, low, digit = _divide32(high, low, _10)
+                high, low, digit = _divide_words(_0, high, low, _10)
             out[at] = 48 + np.int64(digit)
             at -= 1
             written += 1
@@ -599,19 +678,32 @@ def numeric_parse(data: Any, offsets: Any, out: Any, status: Any) -> None:
 Decimal128 = tuple[int, int]
 
 
+def fitted(coefficient: int, scale: int) -> Decimal128 | None:
+    """The value, rounded half away to the largest scale at which 38 digits hold it; None if none does."""
+    size, digit = abs(coefficient), 0
+    while scale and size >= 10**MAX_DIGITS:
+        size, digit = divmod(size, 10)
+        scale -= 1
+        if size < 10**MAX_DIGITS and digit >= 5:
+            size += 1
+    if size >= 10**MAX_DIGITS:
+        return None
+    return (-size if coefficient < 0 else size), scale
+
+
 def _fits(coefficient: int, scale: int) -> Decimal128 | int:
     return (coefficient, scale) if abs(coefficient) < 10**MAX_DIGITS else OVERFLOW
 
 
 def numeric_add_twin(left: Decimal128, right: Decimal128, subtract: bool) -> Decimal128 | int:
-    """The sum, or a status.  The kernel may also report OVERFLOW where a rescaled operand has more than 127 bits."""
+    """The sum, or a status.  The kernel may also report OVERFLOW where a rescaled operand has more than 255 bits."""
     scale = max(left[1], right[1])
     a, b = (c * 10 ** (scale - s) for c, s in (left, right))
-    return _fits(a - b if subtract else a + b, scale)
+    return fitted(a - b if subtract else a + b, scale) or OVERFLOW
 
 
 def numeric_multiply_twin(left: Decimal128, right: Decimal128) -> Decimal128 | int:
-    return _fits(left[0] * right[0], left[1] + right[1])
+    return fitted(left[0] * right[0], left[1] + right[1]) or OVERFLOW
 
 
 def numeric_compare_twin(left: Decimal128, right: Decimal128) -> int:
@@ -648,15 +740,16 @@ def _base10000_twin(value: Decimal128) -> Decimal128:
 
 
 def numeric_divide_twin(left: Decimal128, right: Decimal128) -> Decimal128 | int:
-    """The quotient, or a status.  The kernel may also report OVERFLOW where a dividend needs more than 256 bits."""
+    """The quotient, or a status."""
     if right[0] == 0:
         return ZERO_DIVISOR
     (lweight, lfirst), (rweight, rfirst) = _base10000_twin(left), _base10000_twin(right)
     weight = lweight - rweight - (lfirst <= rfirst)
     scale = max(MIN_SIGNIFICANT_DIGITS - weight * 4, left[1], right[1], 0)
     size, rest = divmod(abs(left[0]) * 10 ** (scale - left[1] + right[1]), abs(right[0]))
-    size += 2 * rest >= abs(right[0])
-    return _fits(-size if (left[0] < 0) != (right[0] < 0) else size, scale)
+    if size < 10**MAX_DIGITS:  # a longer one is rounded at its own last digit
+        size += 2 * rest >= abs(right[0])
+    return fitted(-size if (left[0] < 0) != (right[0] < 0) else size, scale) or OVERFLOW
 
 
 def numeric_remainder_twin(left: Decimal128, right: Decimal128) -> Decimal128 | int:

@@ -18,7 +18,7 @@ from eddyline.compute.operators.accumulators import (
     show_numeric,
 )
 from eddyline.compute.operators.values import from_words, words_of
-from eddyline.kernels.numeric import MAX_DIGITS
+from eddyline.kernels.numeric import MAX_DIGITS, fitted
 from eddyline.kernels.reduce import add_integers, add_weights, digits_unscaled, digits_value
 from eddyline.repr.batch import Int64s
 from eddyline.repr.types import SqlType
@@ -32,6 +32,7 @@ _SQUARE_DIGITS = 24
 _STATIC_DIGITS = 6
 _STATIC_SQUARE_DIGITS = 11
 _MIN_SIGNIFICANT_DIGITS = 16
+_WIDE_HIGH = 10**MAX_DIGITS >> 64
 
 
 def division_scale(numerator: int, numerator_scale: int, denominator: int) -> int:
@@ -146,9 +147,29 @@ class ScaledSum(_ScaledAccumulator):
         digits = np.zeros((len(states), self._sum_digits), np.int64)
         digits_unscaled(np.ascontiguousarray(states), first, self._sum_digits, self.unit() - scales, digits)
         words, fits = chain_words(digits, 0, self._sum_digits)
+        scales = self._shorten(states, words, fits, scales)
         values, failures = show_numeric(words, fits > 0, scales, counts, self._average, self.result)
         long = Failure((counts > 0) & (states[:, 1] != 0), "22003", "value overflows numeric format")
         return Shown(values, (long, *failures))
+
+    def _shorten(self, states: Int64s, words: Int64s, fits: npt.NDArray[np.uint8], scales: Int64s) -> Int64s:
+        """Sums that 38 digits do not hold are rounded to fewer digits after the point, in place; their scales.
+        A Python step per such sum."""
+        # 10**38 is 5421010862427522170 * 2**64 and a bit: whatever may reach it is looked at
+        high = words[:, 1]
+        wide = (fits == 0) | (high >= _WIDE_HIGH) | (high < -_WIDE_HIGH)
+        if not wide.any():
+            return scales
+        scales = scales.copy()
+        for row in np.flatnonzero(wide).tolist():
+            scale = int(scales[row])
+            total = self.sums(states, row)
+            unit = 10 ** (self.unit() - scale)
+            short = fitted(-(-total // unit) if total < 0 else total // unit, scale)
+            if short is not None:
+                words[row] = np.frombuffer(short[0].to_bytes(16, "little", signed=True), np.int64)
+                fits[row], scales[row] = 1, short[1]
+        return scales
 
 
 class DeviationAccumulator(_ScaledAccumulator):
@@ -186,6 +207,8 @@ def show_decimals(
         if result.scale is not None and scale != result.scale:
             shift = result.scale - scale
             coefficient = coefficient * 10**shift if shift > 0 else round_quotient(coefficient, 10**-shift)
+        if abs(coefficient) >= limit and result.scale is None:
+            coefficient, scale = fitted(coefficient, scale) or (coefficient, scale)
         if abs(coefficient) >= limit:
             wide[row] = True
             continue
