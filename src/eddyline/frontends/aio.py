@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import os
+import threading
 from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from types import TracebackType
 from typing import Any, ParamSpec, TypeVar
 
+from eddyline.errors import InterfaceError
 from eddyline.frontends.connection import Connection, connect
 from eddyline.frontends.cursor import Cursor
 from eddyline.frontends.subscription import SubscriptionChange
@@ -50,18 +52,42 @@ class AsyncConnection:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="eddyline-aio")
+        self._closed = False
+        self._lock = threading.Lock()
+        self._current: object = None  # the call that runs on the thread; guarded by _lock
 
     async def _run(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        future = asyncio.get_running_loop().run_in_executor(self._thread, lambda: call(*args, **kwargs))
+        if self._closed:
+            raise InterfaceError("the session is closed")
+        token = object()
+
+        def run() -> T:
+            with self._lock:
+                self._current = token
+            try:
+                return call(*args, **kwargs)
+            finally:
+                with self._lock:
+                    self._current = None
+
+        waiting = self._thread.submit(run)
+        future = asyncio.wrap_future(waiting)
         try:
             return await asyncio.shield(future)
         except asyncio.CancelledError:
-            self._connection.cancel()
-            # The statement ends at once with 57014; the session is free again before the task goes on.
-            await asyncio.wait([future])
-            if not future.cancelled():
-                future.exception()
+            if not waiting.cancel():
+                self._cancel(token)
+                # The statement ends at once with 57014; the session is free again before the task goes on.
+                await asyncio.wait([future])
+                if not future.cancelled():
+                    future.exception()
             raise
+
+    def _cancel(self, token: object) -> None:
+        """Cancels that call if it still runs, and no other: the lock keeps it from making room for the next one."""
+        with self._lock:
+            if self._current is token:
+                self._connection.cancel()
 
     async def execute(self, statement: str, parameters: Sequence[Any] | None = None) -> Cursor:
         return await self._run(self._connection.execute, statement, parameters)
@@ -71,6 +97,9 @@ class AsyncConnection:
 
     async def executescript(self, script: str) -> Cursor:
         return await self._run(self._connection.executescript, script)
+
+    async def copy(self, statement: str, file: Any = None, parameters: Sequence[Any] | None = None) -> Cursor:
+        return await self._run(self._connection.copy, statement, file, parameters)
 
     async def append(self, table: str, data: object, *, timeout: float | None = None) -> int:
         return await self._run(self._connection.append, table, data, timeout=timeout)
@@ -115,8 +144,14 @@ class AsyncConnection:
         return AsyncConnection(self._connection.session())
 
     async def close(self) -> None:
-        await self._run(self._connection.close)
-        self._thread.shutdown(wait=False)
+        """Ends the session; the connection that opened the database ends the database too.  Twice is harmless."""
+        if self._closed:
+            return
+        try:
+            await self._run(self._connection.close)
+        finally:
+            self._closed = True
+            self._thread.shutdown(wait=False)
 
     async def __aenter__(self) -> AsyncConnection:
         return self

@@ -6,6 +6,8 @@ import sys
 import time
 from types import TracebackType
 
+from eddyline.kernels.registry import KERNELS
+
 __all__ = ["CompilationProgress", "HydrationProgress"]
 
 _EVERY_SECONDS = 0.2
@@ -24,7 +26,7 @@ class CompilationProgress:
         """``done`` of ``total`` kernels are ready.  A line at a time: a few on a terminal, else the first and last."""
         now = time.monotonic()
         last = done == total
-        if now < self._next and not (last and self._wrote):
+        if (now < self._next and not (last and self._wrote)) or not any(k.compiled for k in KERNELS):
             return
         terminal = sys.stderr.isatty()
         if terminal or last or not self._wrote:

@@ -1,0 +1,152 @@
+"""The asyncio face."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+import eddyline
+
+SLOW = "SELECT count(*) FROM generate_series(1, 3000) AS a (x), generate_series(1, 3000) AS b (y) WHERE x * y % 7 = 3"
+
+
+def run(body: Callable[[eddyline.AsyncConnection], Awaitable[None]]) -> None:
+    async def main() -> None:
+        async with await eddyline.aconnect() as db:
+            await db.execute("CREATE TABLE t (a int PRIMARY KEY, b text)")
+            await body(db)
+
+    asyncio.run(asyncio.wait_for(main(), 60))
+
+
+def test_statements_and_bulk_calls() -> None:
+    async def body(db: eddyline.AsyncConnection) -> None:
+        await db.append("t", [{"a": 1, "b": "x"}, {"a": 2, "b": "y"}])
+        await db.upsert("t", [{"a": 2, "b": "z"}])
+        await db.delete("t", [{"a": 1}])
+        await db.executemany("INSERT INTO t VALUES (?, ?)", [(3, "p"), (4, "q")])
+        await db.executescript("CREATE VIEW v AS SELECT count(*) AS n FROM t; CREATE DEFAULT INDEX ON v")
+        await db.wait_hydrated("v", timeout=30)
+        cursor = await db.execute("SELECT n FROM v")
+        assert cursor.fetchall() == [(3,)]
+        await db.copy("COPY t FROM STDIN", b"5\tr\n")
+        assert (await db.execute("SELECT n FROM v")).fetchone() == (4,)
+
+    run(body)
+
+
+def test_transactions_and_sessions() -> None:
+    async def body(db: eddyline.AsyncConnection) -> None:
+        await db.execute("BEGIN")
+        await db.execute("INSERT INTO t VALUES (1, 'x')")
+        async with db.session() as other:
+            assert (await other.execute("SELECT count(*) FROM t")).fetchone() == (0,)
+        await db.rollback()
+        await db.execute("BEGIN")
+        await db.execute("INSERT INTO t VALUES (1, 'x')")
+        await db.commit()
+        assert (await db.execute("SELECT count(*) FROM t")).fetchone() == (1,)
+
+    run(body)
+
+
+def test_errors_pass_through() -> None:
+    async def body(db: eddyline.AsyncConnection) -> None:
+        with pytest.raises(eddyline.ProgrammingError):
+            await db.execute("SELECT * FROM nowhere")
+
+    run(body)
+
+
+def test_cancelling_a_task_cancels_its_statement() -> None:
+    async def body(db: eddyline.AsyncConnection) -> None:
+        task = asyncio.create_task(db.execute(SLOW))
+        await asyncio.sleep(0.2)
+        started = time.monotonic()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert time.monotonic() - started < 5
+        assert (await db.execute("SELECT 1")).fetchall() == [(1,)]
+
+    run(body)
+
+
+def test_a_timeout_cancels_too_and_the_loop_stays_free() -> None:
+    async def body(db: eddyline.AsyncConnection) -> None:
+        beats = 0
+
+        async def beat() -> None:
+            nonlocal beats
+            while True:
+                await asyncio.sleep(0.01)
+                beats += 1
+
+        heart = asyncio.create_task(beat())
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(db.execute(SLOW), 0.3)
+        heart.cancel()
+        assert beats >= 5
+
+    run(body)
+
+
+def test_many_tasks_on_one_connection_take_turns() -> None:
+    async def body(db: eddyline.AsyncConnection) -> None:
+        await asyncio.gather(*(db.execute("INSERT INTO t VALUES ($1, 'x')", [n]) for n in range(50)))
+        assert (await db.execute("SELECT count(*) FROM t")).fetchone() == (50,)
+
+    run(body)
+
+
+def test_cancelling_a_task_that_waits_for_its_turn_leaves_the_running_one_alone() -> None:
+    async def body(db: eddyline.AsyncConnection) -> None:
+        await db.execute("INSERT INTO t VALUES (1, 'x')")
+        async with db.session() as holder:
+            await holder.execute("BEGIN")
+            await holder.execute("DELETE FROM t WHERE a = 2")
+            first = asyncio.create_task(db.execute("UPDATE t SET b = 'y'"))  # waits for the lock
+            second = asyncio.create_task(db.execute("INSERT INTO t VALUES (3, 'z')"))
+            await asyncio.sleep(0.05)
+            second.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await second
+            await holder.commit()
+        assert (await first).rowcount == 1
+        assert (await db.execute("SELECT * FROM t")).fetchall() == [(1, "y")]
+
+    run(body)
+
+
+def test_subscriptions() -> None:
+    async def body(db: eddyline.AsyncConnection) -> None:
+        async def write() -> None:
+            async with db.session() as writer:
+                for n in range(3):
+                    await writer.append("t", [{"a": n, "b": "x"}])
+
+        writing = asyncio.create_task(write())
+        seen: list[int] = []
+        async for change in db.subscribe("SELECT a FROM t"):
+            seen += change.updates["a"].to_pylist()
+            if len(seen) == 3:
+                break
+        await writing
+        assert sorted(seen) == [0, 1, 2]
+        assert [c async for c in db.subscribe("t", snapshot=False, timeout=0.2)] == []
+
+    run(body)
+
+
+def test_use_after_close() -> None:
+    async def main() -> None:
+        db = await eddyline.aconnect()
+        await db.close()
+        await db.close()
+        with pytest.raises(eddyline.InterfaceError):
+            await db.execute("SELECT 1")
+
+    asyncio.run(main())

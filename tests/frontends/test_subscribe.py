@@ -1,0 +1,237 @@
+"""Subscriptions: by ``subscribe`` and by SUBSCRIBE on a cursor."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+
+import pytest
+
+import eddyline
+
+
+@pytest.fixture
+def db() -> Iterator[eddyline.Connection]:
+    with eddyline.connect() as connection:
+        connection.execute("CREATE TABLE t (a int, b text)")
+        connection.execute("CREATE VIEW v AS SELECT b, count(*) AS n FROM t GROUP BY b")
+        yield connection
+
+
+def drain(
+    subscription: eddyline.Subscription, *, seconds: float = 10.0
+) -> Iterator[tuple[int, list[dict[str, object]]]]:
+    while (change := subscription.next(seconds)) is not None:
+        yield change.time, change.updates.to_pylist()
+
+
+def test_changes_come_consolidated_one_batch_per_time(db: eddyline.Connection) -> None:
+    first = db.append("t", [{"a": 1, "b": "x"}, {"a": 2, "b": "x"}, {"a": 3, "b": "y"}])
+    with db.subscribe("v") as subscription:
+        assert subscription.names == ("mz_timestamp", "mz_progressed", "mz_diff", "b", "n")
+        changes = drain(subscription)
+        at, rows = next(changes)
+        assert at >= first
+        assert sorted((r["b"], r["n"], r["mz_diff"], r["mz_progressed"]) for r in rows) == [
+            ("x", 2, 1, False),
+            ("y", 1, 1, False),
+        ]
+        second = db.append("t", [{"a": 4, "b": "x"}])
+        at, rows = next(changes)
+        assert at == second
+        assert {r["mz_timestamp"] for r in rows} == {second}
+        assert sorted((r["b"], r["n"], r["mz_diff"]) for r in rows) == [("x", 2, -1), ("x", 3, 1)]
+
+
+def test_without_snapshot_only_what_happens_later(db: eddyline.Connection) -> None:
+    db.append("t", [{"a": 1, "b": "x"}])
+    with db.subscribe("SELECT a FROM t", snapshot=False) as subscription:
+        db.append("t", [{"a": 2, "b": "x"}])
+        assert [[r["a"] for r in rows] for _, rows in [next(drain(subscription))]] == [[2]]
+
+
+def test_progress_messages(db: eddyline.Connection) -> None:
+    with db.subscribe("SELECT a FROM t", progress=True) as subscription:
+        at = db.append("t", [{"a": 1, "b": "x"}])
+        seen = []
+        for time_, rows in drain(subscription):
+            seen.append((time_, rows[0]["mz_progressed"], rows[0]["a"]))
+            if time_ > at and rows[0]["mz_progressed"]:
+                break
+        times = [t for t, _, _ in seen]
+        assert times == sorted(times)
+        assert (at, False, 1) in seen
+        assert all(a is None for _, progressed, a in seen if progressed)
+
+
+def test_a_range_of_times_that_is_over(db: eddyline.Connection) -> None:
+    db.execute("BEGIN")
+    start = db.execute("SELECT count(*) FROM t").time
+    times = []
+    with db.session() as writer:
+        times = [writer.append("t", [{"a": n, "b": "x"}]) for n in range(5)]
+        assert start is not None
+        # the open transaction keeps the past readable
+        changes = list(db.subscribe("SELECT a FROM t", as_of=start, up_to=times[3]))
+    assert [c.time for c in changes] == times[:3]
+    assert [c.updates["a"].to_pylist() for c in changes] == [[0], [1], [2]]
+
+
+def test_up_to_ends_while_nothing_is_written(db: eddyline.Connection) -> None:
+    end = time.time_ns() // 1000 + 300_000
+    started = time.monotonic()
+    assert list(db.subscribe("t", up_to=end)) == []
+    assert 0.1 < time.monotonic() - started < 10
+
+
+def test_timeout_is_the_patience_between_changes(db: eddyline.Connection) -> None:
+    db.append("t", [{"a": 1, "b": "x"}])
+    assert len(list(db.subscribe("t", timeout=0.2))) == 1
+
+
+def test_parameters(db: eddyline.Connection) -> None:
+    db.append("t", [{"a": 1, "b": "x"}, {"a": 2, "b": "y"}])
+    changes = list(db.subscribe("SELECT a FROM t WHERE b = $1", parameters=["y"], timeout=0.3))
+    assert [c.updates["a"].to_pylist() for c in changes] == [[2]]
+
+
+@pytest.mark.parametrize(
+    ("query", "options", "sqlstate"),
+    [
+        ("nowhere", {}, "42601"),
+        ("SELECT nothing FROM t", {}, "42703"),
+        ("t", {"as_of": 10**6}, "22023"),
+        ("t", {"up_to": 10}, "22023"),
+        ("t", {"as_of": -1}, "22023"),
+        ("SELECT now()", {}, "0A000"),
+    ],
+)
+def test_what_cannot_be_subscribed_to(
+    db: eddyline.Connection, query: str, options: dict[str, int], sqlstate: str
+) -> None:
+    db.append("t", [{"a": 1, "b": "x"}])
+    with pytest.raises(eddyline.Error) as caught:
+        db.subscribe(query, **options)
+    assert caught.value.sqlstate == sqlstate
+
+
+def test_row_errors_end_it(db: eddyline.Connection) -> None:
+    with db.subscribe("SELECT 1 / a AS x FROM t") as subscription:
+        db.append("t", [{"a": 0, "b": "x"}])
+        with pytest.raises(eddyline.DataError) as caught:
+            next(drain(subscription))
+        assert caught.value.sqlstate == "22012"
+        assert subscription.next(1) is None
+    assert db.execute("SELECT count(*) FROM t").fetchall() == [(1,)]
+
+
+def test_leaving_the_loop_ends_it(db: eddyline.Connection) -> None:
+    db.append("t", [{"a": 1, "b": "x"}])
+    subscription = db.subscribe("t")
+    for _ in subscription:
+        break
+    subscription.close()
+    assert subscription.next(0.1) is None
+
+
+def test_closing_from_another_thread_ends_the_wait(db: eddyline.Connection) -> None:
+    subscription = db.subscribe("t")
+    timer = threading.Timer(0.2, subscription.close)
+    timer.start()
+    assert list(subscription) == []
+    timer.join()
+
+
+def test_cancel_ends_the_wait_and_not_the_subscription(db: eddyline.Connection) -> None:
+    subscription = db.subscribe("t")
+    timer = threading.Timer(0.2, db.cancel)
+    timer.start()
+    with pytest.raises(eddyline.OperationalError) as caught:
+        subscription.next(10)
+    timer.join()
+    assert caught.value.sqlstate == "57014"
+    db.append("t", [{"a": 1, "b": "x"}])
+    assert subscription.next(10) is not None
+
+
+def test_closing_the_database_ends_the_wait() -> None:
+    db = eddyline.connect()
+    db.execute("CREATE TABLE t (a int)")
+    subscription = db.subscribe("t")
+    timer = threading.Timer(0.2, db.close)
+    timer.start()
+    with pytest.raises(eddyline.Error):
+        subscription.next(10)
+    timer.join()
+
+
+def test_what_arrives_adds_up_to_the_view_under_concurrent_writes(db: eddyline.Connection) -> None:
+    db.execute("CREATE DEFAULT INDEX ON v")
+    subscription = db.subscribe("v")
+
+    def write(number: int) -> None:
+        with db.session() as session:
+            for k in range(10):
+                session.append("t", [{"a": number * 100 + k, "b": str(k % 3)}])
+                if k % 4 == 3:
+                    session.execute("DELETE FROM t WHERE a = $1", [number * 100 + k])
+
+    threads = [threading.Thread(target=write, args=(n,)) for n in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    last = db.append("t", [{"a": -1, "b": "end"}])
+    state: Counter[tuple[object, object]] = Counter()
+    for at, rows in drain(subscription):
+        for row in rows:
+            state[row["b"], row["n"]] += row["mz_diff"]  # type: ignore[operator]
+        assert set(state.values()) <= {0, 1}
+        if at >= last:
+            break
+    subscription.close()
+    assert sorted(+state) == sorted(db.execute("SELECT b, n FROM v").fetchall())
+
+
+def test_cursors_give_the_rows_live(db: eddyline.Connection) -> None:
+    cursor = db.execute("SUBSCRIBE TO t")
+    assert cursor.description is not None
+    assert [d[0] for d in cursor.description] == ["mz_timestamp", "mz_progressed", "mz_diff", "a", "b"]
+    assert (cursor.rowcount, cursor.statusmessage) == (-1, "SUBSCRIBE")
+    with db.session() as writer:
+        timer = threading.Timer(0.2, writer.append, ("t", [{"a": 1, "b": "x"}, {"a": 2, "b": "y"}]))
+        timer.start()
+        row = cursor.fetchone()
+        timer.join()
+    assert row is not None
+    assert row[1:3] == (False, 1)
+    rest = cursor.fetchmany(10)
+    assert sorted(r[3:] for r in [row, *rest]) == [(1, "x"), (2, "y")]
+    at = db.execute("DELETE FROM t WHERE a = 1").time
+    assert next(iter(cursor)) == (at, False, -1, 1, "x")
+    with pytest.raises(eddyline.InterfaceError):
+        cursor.arrow()
+    cursor.close()
+    with pytest.raises(eddyline.InterfaceError):
+        cursor.fetchone()
+
+
+def test_a_cursors_subscription_ends_with_the_next_statement_and_at_up_to(db: eddyline.Connection) -> None:
+    cursor = db.cursor()
+    cursor.execute("SUBSCRIBE TO t")
+    assert cursor.execute("SELECT 1").fetchall() == [(1,)]
+    db.append("t", [{"a": 1, "b": "x"}])
+    end = time.time_ns() // 1000 + 200_000
+    rows = cursor.execute(f"SUBSCRIBE (SELECT b FROM t) UP TO {end} WITH (PROGRESS)").fetchall()
+    assert [r[2:] for r in rows if not r[1]] == [(1, "x")]
+    assert cursor.fetchone() is None
+
+
+def test_subscribing_after_writes_in_a_transaction_is_refused(db: eddyline.Connection) -> None:
+    db.execute("BEGIN")
+    db.execute("INSERT INTO t VALUES (1, 'x')")
+    with pytest.raises(eddyline.NotSupportedError):
+        db.execute("SUBSCRIBE TO t")
+    db.rollback()
