@@ -40,6 +40,8 @@ def main() -> int:
     )
     for kind, count in tally.checks.most_common():
         sys.stdout.write(f"  compared {count}: {kind}\n")
+    for difference in tally.duck_differences:
+        sys.stdout.write(f"  DuckDB: {difference}\n")
     for construct, count in tally.used.items() if arguments.rare else ():
         if count < 20:
             sys.stdout.write(f"  used {count}: {construct}\n")

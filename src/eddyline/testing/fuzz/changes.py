@@ -20,10 +20,9 @@ _ONE_IMAGE = frozenset({"int", "smallint", "bigint", "numeric", "text", "bool", 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """``statements``: as run; ``lasting``: those whose effect stays, the transaction's frame left out."""
+    """Statements to run one after another, a transaction's frame among them."""
 
     statements: list[str]
-    lasting: list[str]
 
 
 def changes(rng: random.Random, tables: tuple[Table, ...], steps: int, used: Counter[str]) -> Iterator[Change]:
@@ -43,24 +42,28 @@ class _Writer:
     def change(self, *, warm: bool) -> Change:
         rng = self.rng
         if warm and rng.random() < 0.06:
-            return Change([self._violation()], [])
+            return Change([self._violation()])
         statements = [self._statement(rng.choice(self.tables), warm=warm) for _ in range(rng.choice((1, 1, 1, 2, 3)))]
         if len(statements) == 1 and rng.random() < 0.9:
-            return Change(statements, statements)
-        ending = rng.choices(("commit", "rollback", "savepoint"), (5, 1, 2))[0]
+            return Change(statements)
+        ending = rng.choices(("commit", "rollback", "savepoint", "none"), (5, 1, 2, 3))[0]
         self.used[f"transaction_{ending}"] += 1
         match ending:
             case "commit":
-                return Change(["BEGIN", *statements, "COMMIT"], statements)
+                return Change(["BEGIN", *statements, "COMMIT"])
+            case "none":
+                # Several commits that no read separates: maintenance sees them in one batch.
+                more = [self._statement(rng.choice(self.tables), warm=warm) for _ in range(rng.randint(0, 4))]
+                return Change([*statements, *more])
             case "rollback":
-                return Change(["BEGIN", *statements, "ROLLBACK"], [])
+                return Change(["BEGIN", *statements, "ROLLBACK"])
             case _:
                 undone = self._statement(rng.choice(self.tables), warm=warm)
                 later = self._statement(rng.choice(self.tables), warm=warm)
                 frame = ["BEGIN", *statements, "SAVEPOINT s", undone]
                 if rng.random() < 0.3:
-                    return Change([*frame, "RELEASE SAVEPOINT s", later, "COMMIT"], [*statements, undone, later])
-                return Change([*frame, "ROLLBACK TO SAVEPOINT s", later, "COMMIT"], [*statements, later])
+                    return Change([*frame, "RELEASE SAVEPOINT s", later, "COMMIT"])
+                return Change([*frame, "ROLLBACK TO SAVEPOINT s", later, "COMMIT"])
 
     def _statement(self, table: Table, *, warm: bool) -> str:
         rng = self.rng
@@ -69,6 +72,7 @@ class _Writer:
         kinds = {
             self._insert: 5.0,
             self._insert_select: 1.0,
+            self._insert_series: 0.3,
             self._upsert: 1.5 if table.keyed else 0.0,
             self._update: 2.0,
             self._update_from: 0.8,
@@ -118,6 +122,29 @@ class _Writer:
             outputs[0] = f"{self._fresh_key(table)}"
         few = self._few(source, 1 if table.keyed else 4)
         return f"INSERT INTO {table.name} ({names}) SELECT {', '.join(outputs)} FROM ({few}) AS s"
+
+    def _insert_series(self, table: Table) -> str:
+        """A few dozen rows at once, each value from its number."""
+        count = self.rng.randint(20, 40)
+        outputs = [self._of_number(c) for c in table.columns]
+        if table.keyed:
+            outputs[0] = f"{self.next_key[table.name]} + n"
+            self.next_key[table.name] += count + 1
+        names = ", ".join(c.name for c in table.columns)
+        return (
+            f"INSERT INTO {table.name} ({names}) SELECT {', '.join(outputs)} FROM generate_series(1, {count}) AS g(n)"
+        )
+
+    def _of_number(self, column: Column) -> str:
+        match column.family:
+            case "int" | "bigint" | "smallint" | "numeric":
+                return f"n % {self.rng.choice((3, 7, 11))}"
+            case "text":
+                return "repeat('a', n % 4)"
+            case "date":
+                return "date '2024-01-01' + n % 5"
+            case _:
+                return self._typed(column)
 
     def _few(self, source: Table, count: int) -> str:
         usable = [c.name for c in source.columns if c.family in _ONE_IMAGE]

@@ -25,8 +25,8 @@ class QueryGenerator(SubqueryGenerator):
             self.distinct: 1,
             self.distinct_on: 1,
             self.top: 1.5,
-            self.set_operation: 2 if depth > 0 else 0,
-            self.with_subquery: 4 if depth > 0 else 0,
+            self.set_operation: 2.5 if depth > 0 else 0,
+            self.with_subquery: 5 if depth > 0 else 0,
             self.common_table: 1 if depth > 0 else 0,
             self.common_table_reused: 0.6 if depth > 0 else 0,
             self.lateral: 1.2 if depth > 0 else 0,
@@ -244,5 +244,5 @@ class QueryGenerator(SubqueryGenerator):
 
 
 def _bare(query: Query) -> str:
-    """A query that may follow a WITH clause: one that has its own goes into parentheses."""
-    return f"({query.text})" if query.text.startswith("WITH") else query.text
+    """A query that may follow a WITH clause: one that has its own goes into a FROM clause."""
+    return f"SELECT * FROM ({query.text}) AS bare" if query.text.startswith("WITH") else query.text

@@ -43,12 +43,14 @@ class Tally:
     queries: int = 0
     rejected: Counter[str] = field(default_factory=Counter)
     checks: Counter[str] = field(default_factory=Counter)
+    duck_differences: list[str] = field(default_factory=list)
 
     def __iadd__(self, other: Tally) -> Tally:
         self.used += other.used
         self.queries += other.queries
         self.rejected += other.rejected
         self.checks += other.checks
+        self.duck_differences += other.duck_differences
         return self
 
 
@@ -56,6 +58,7 @@ class Tally:
 class _View:
     name: str
     query: Query
+    mode: str
     constructs: Counter[str]
 
 
@@ -106,7 +109,7 @@ class _Run:
         try:
             for table in self.tables:
                 self._both(table.ddl)
-            for i in range(_VIEWS):
+            for i in range(_VIEWS - 1):
                 self._create(f"v{i}")
             with self.db.session() as self.reader:
                 self.reader.execute(f"SET statement_timeout = '{_ANSWER_SECONDS}s'")
@@ -123,10 +126,18 @@ class _Run:
     def _steps(self, steps: int) -> None:
         subscription, followed = None, ""
         for step, change in enumerate(changes(self.rng, self.tables, steps, self.tally.used)):
+            if step == steps // 4:
+                # A view over tables that have rows: its first state comes from snapshots.
+                self._create(f"v{_VIEWS - 1}")
+            if step == steps // 2 and self.rng.random() < 0.3:
+                self._drop_index()
+            held = self._hold() if self.rng.random() < 0.2 else None
             self._apply(change)
+            if held is not None:
+                self._release(held)
             for view in self.views:
                 self._compare(self.rng.choice((self.db, self.reader)), f"SELECT * FROM {view.name}", "view")
-            if self.rng.random() < 0.4:
+            if self.rng.random() < 0.6:
                 self._ad_hoc()
             self._time_travel()
             if step == steps // 3:
@@ -181,7 +192,41 @@ class _Run:
             self.sources.append(Source(name, tuple((f"c{i}", f) for i, f in enumerate(query.families))))
         self.tally.used += constructs
         self.tally.used[f"mode_{mode}"] += 1
-        self.views.append(_View(name, query, constructs))
+        self.views.append(_View(name, query, mode, constructs))
+
+    def _drop_index(self) -> None:
+        """From here on a view is computed when it is read, if none of its readers keeps its index."""
+        indexed = [v.name for v in self.views if v.mode == "index"]
+        if not indexed:
+            return
+        self.tally.used["drop_index"] += 1
+        name = self.rng.choice(indexed)
+        self.script.append(f"DROP INDEX {name}_c0_idx")
+        self._ours(self.script[-1])
+        if self.rng.random() < 0.5:
+            self.script.append(f"CREATE INDEX ON {name} (c0)")
+            self._ours(self.script[-1])
+
+    def _hold(self) -> tuple[str, Counter[tuple[str, ...]]]:
+        """Begins a transaction in the other session: (query, its answer)."""
+        query = f"SELECT * FROM {self.rng.choice(self._safe_names())}"
+        self.reader.execute("BEGIN")
+        return query, bag(self._theirs(query))
+
+    def _release(self, held: tuple[str, Counter[tuple[str, ...]]]) -> None:
+        """What a transaction has read stays as it was, whatever has been written since."""
+        query, before = held
+        after = bag(self._theirs(query))
+        if after != before:
+            raise self._mismatch(f"in one transaction {query} gives first {dict(before)}, then {dict(after)}")
+        self.reader.execute("COMMIT")
+        self.tally.checks["repeated_read"] += 1
+
+    def _theirs(self, query: str) -> Rows:
+        try:
+            return self.reader.execute(query).fetchall()
+        except eddyline.Error as failure:
+            raise self._mismatch(f"{query}: {failure.sqlstate} {failure}") from failure
 
     def _apply(self, change: Change) -> None:
         for i, statement in enumerate(change.statements):
@@ -189,10 +234,10 @@ class _Run:
             try:
                 right = self.postgres.execute(statement)
             except psycopg.Error as refusal:
-                if len(change.statements) > 1:
+                if "BEGIN" in change.statements:
                     raise self._mismatch(f"PostgreSQL refuses part of a transaction: {refusal}") from refusal
                 self._check_refused(statement, refusal)
-                return
+                continue
             try:
                 left = self.db.execute(statement)
             except eddyline.Error as failure:
@@ -201,8 +246,8 @@ class _Run:
                 raise self._mismatch(f"PostgreSQL says {right.statusmessage}; here: {left.statusmessage}")
             if right.description is not None:
                 self._equal(left.fetchall(), right.fetchall(), "returning")
-            last = i + 2 == len(change.statements)
-            if last and len(change.statements) > 1 and not statement.startswith(_FRAME) and self.rng.random() < 0.6:
+            last = i + 2 == len(change.statements) and change.statements[0] == "BEGIN"
+            if last and not statement.startswith(_FRAME) and self.rng.random() < 0.6:
                 self._compare(self.db, f"SELECT * FROM {self.rng.choice(self._safe_names())}", "in_transaction")
 
     def _check_refused(self, statement: str, expected: psycopg.Error) -> None:
@@ -268,7 +313,7 @@ class _Run:
         source = rng.choice(safe)
         name, family = rng.choice(source.columns[:1] if rng.random() < 0.7 else source.columns)
         key = literal(rng, family)
-        match rng.choice(("ordered", "ordered", "lookup", "lookup_list", "prepared", "fallible_read")):
+        match rng.choice(("ordered", "ordered", "lookup", "lookup_list", "prepared", "parameter", "fallible_read")):
             case "ordered":
                 generator = QueryGenerator(rng, self.sources, self.tally.used)
                 inner = generator.query(1)
@@ -284,9 +329,17 @@ class _Run:
                 self._both(f"PREPARE p AS SELECT * FROM {source.name} WHERE {name} = $1")
                 self._compare(self.db, f"EXECUTE p ({key})", "prepared")
                 self._both("DEALLOCATE p")
+            case "parameter":
+                query = f"SELECT * FROM {source.name} WHERE {name} = $1"
+                value = self.postgres.execute(f"SELECT {key}").fetchone()
+                assert value is not None
+                right = self.postgres.execute(f"SELECT * FROM {source.name} WHERE {name} = {key}").fetchall()
+                self.script.append(f"{query} -- {key}")
+                self._equal(self.reader.execute(query, value).fetchall(), right, "parameter")
+                self.script.pop()
             case _:
-                query = QueryGenerator(rng, self.sources, self.tally.used).fallible_query()
-                self._compare(self.db, query.text, "fallible_read")
+                failing = QueryGenerator(rng, self.sources, self.tally.used).fallible_query()
+                self._compare(self.db, failing.text, "fallible_read")
 
     def _time_travel(self) -> None:
         """What was read at a time is read at it again, or is no longer there."""
@@ -335,7 +388,10 @@ class _Run:
             return
         theirs = duck.rows(view.query.text, view.constructs)
         if theirs is not None:
-            equal = loosely_equal(theirs, self.postgres.execute(view.query.text).fetchall())
+            right = self.postgres.execute(view.query.text).fetchall()
+            equal = loosely_equal(theirs, right)
+            if not equal:
+                self.tally.duck_differences.append(f"{view.query.text}: {theirs} in DuckDB, {right} in PostgreSQL")
             self.tally.checks["duckdb_equal" if equal else "duckdb_differs"] += 1
 
     def _mismatch(self, difference: str) -> Mismatch:

@@ -25,6 +25,7 @@ _DECLARED = {
     "numeric": "numeric(10,2)",
     "free_numeric": "numeric",
     "float": "double precision",
+    "odd_float": "double precision",
     "real": "real",
     "text": "text",
     "varchar": "varchar(5)",
@@ -38,9 +39,21 @@ _DECLARED = {
     "interval": "interval",
     "uuid": "uuid",
 }
+_PLAIN = {"smallint": "int", "varchar": "text", "free_numeric": "numeric", "odd_float": "float"}
 _COMMON = ("int", "int", "int", "bigint", "numeric", "text", "text", "bool", "float", "date", "timestamp", "smallint")
 #: families that only some tables have
-EXTRA_FAMILIES = ("real", "varchar", "char", "bytea", "time", "timestamptz", "interval", "uuid", "free_numeric")
+EXTRA_FAMILIES = (
+    "real",
+    "varchar",
+    "char",
+    "bytea",
+    "time",
+    "timestamptz",
+    "interval",
+    "uuid",
+    "free_numeric",
+    "odd_float",
+)
 _WORDS = ("a", "b", "ab", "Abc", "ba", "", "zz", "é", "x y", "%a_")
 _INTERVALS = ("1 mon", "-1 mon", "2 days", "03:00:00", "1 day 00:30:00", "-00:00:01.5", "1 year 2 mons")
 _ZONED = ("2024-03-31 00:30:00+00", "2024-03-31 12:00:00+02", "2024-07-01 23:59:59.25-05", "2023-12-31 23:00:00+00")
@@ -88,7 +101,7 @@ def declared(family: str) -> str:
 
 def plain_family(family: str) -> str:
     """The family of an expression over a column of ``family``."""
-    return {"smallint": "int", "varchar": "text", "free_numeric": "numeric"}.get(family, family)
+    return _PLAIN.get(family, family)
 
 
 def random_tables(rng: random.Random) -> tuple[Table, ...]:
@@ -118,6 +131,9 @@ def literal(rng: random.Random, family: str) -> str:
             return rng.choice(("0", "1.5", "-2.125", "3", "12345678901234567890.5", "0.00001", "7"))
         case "float" | "real":
             return rng.choice(("0.5", "-1.25", "2", "1000000", "0.0625", "-3"))
+        case "odd_float":
+            odd = rng.choice(("NaN", "Infinity", "-Infinity", "-0", "0", "1e-300", "0.1"))
+            return f"'{odd}'::double precision"
         case "text" | "varchar":
             return "'" + rng.choice(_WORDS) + "'"
         case "char":
