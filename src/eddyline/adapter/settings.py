@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -172,8 +173,12 @@ class Settings:
 
     def duration_s(self, name: str) -> float | None:
         """A timeout in seconds; None where it is 0 (none)."""
-        text = self.get(name)
-        match = re.fullmatch(r"(\d+)(ms|s|min|h|d)?", text)
-        assert match is not None
-        seconds = int(match[1]) * _UNITS_MS[match[2] or "ms"] / 1000
-        return seconds or None
+        return _duration_s(self.get(name))
+
+
+@functools.lru_cache(maxsize=64)
+def _duration_s(text: str) -> float | None:
+    match = re.fullmatch(r"(\d+)(ms|s|min|h|d)?", text)
+    assert match is not None
+    seconds = int(match[1]) * _UNITS_MS[match[2] or "ms"] / 1000
+    return seconds or None

@@ -151,7 +151,7 @@ def _key_columns(
     keys: Sequence[tuple[LiteralValue, ...]], types: Sequence[SqlType], hasher: Hasher
 ) -> tuple[pa.Array, ...]:
     """The keys as columns, each SQL-distinct key once."""
-    distinct = list(dict.fromkeys(keys))
+    distinct = list(dict.fromkeys(keys)) if len(keys) > 1 else keys
     columns = tuple(concat_arrays([literal_array(key[i], t, 1) for key in distinct]) for i, t in enumerate(types))
     if len(distinct) == 1:
         return columns

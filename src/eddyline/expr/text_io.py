@@ -84,7 +84,7 @@ def to_python(array: pa.Array, sql_type: SqlType) -> list[PythonValue]:
     if sql_type.kind is Kind.NUMERIC and sql_type.scale is not None:
         convert = None
     for start in range(0, len(array), SLICE_ROWS):
-        part = array.slice(start, SLICE_ROWS)
+        part = array if len(array) <= SLICE_ROWS else array.slice(start, SLICE_ROWS)
         values.extend(part.to_pylist() if convert is None else _converted(part, convert))
     return values
 

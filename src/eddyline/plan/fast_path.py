@@ -110,7 +110,7 @@ def substitute_in_fast_path(plan: FastPath, literals: Sequence[Literal]) -> Fast
                 steps.append(MapStep(bind_parameters(step.expr, literals)))
             case FilterStep():
                 steps.append(FilterStep(bind_parameters(step.predicate, literals)))
-    mfp = Mfp(tuple(steps), plan.mfp.projection, plan.mfp.types)
+    mfp = Mfp(tuple(steps), plan.mfp.projection, plan.mfp.types) if steps else plan.mfp
     if isinstance(plan, ConstantPlan):
         return ConstantPlan(plan.rows, plan.types, mfp)
     keys = plan.keys

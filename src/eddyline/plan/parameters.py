@@ -24,7 +24,7 @@ def bind_parameters(expr: Expr, literals: Sequence[Literal]) -> Expr:
             raise make_error("42P02", f"there is no parameter ${node.index}")
         return literals[node.index - 1]
 
-    return rewrite(expr, replace)
+    return replace(expr) if isinstance(expr, Parameter) else rewrite(expr, replace)
 
 
 def substitute_parameters(relation: Relation, literals: Sequence[Literal]) -> Relation:
