@@ -6,6 +6,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -109,7 +110,7 @@ def test_parameters(db: eddyline.Connection) -> None:
     ],
 )
 def test_what_cannot_be_subscribed_to(
-    db: eddyline.Connection, query: str, options: dict[str, int], sqlstate: str
+    db: eddyline.Connection, query: str, options: dict[str, Any], sqlstate: str
 ) -> None:
     db.append("t", [{"a": 1, "b": "x"}])
     with pytest.raises(eddyline.Error) as caught:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from types import TracebackType
 from typing import Any, ParamSpec, TypeVar
@@ -119,7 +119,7 @@ class AsyncConnection:
     async def rollback(self) -> None:
         await self._run(self._connection.rollback)
 
-    async def subscribe(self, query: str, **options: Any) -> AsyncIterator[SubscriptionChange]:
+    async def subscribe(self, query: str, **options: Any) -> AsyncGenerator[SubscriptionChange, None]:
         """As ``Connection.subscribe``; leaving the ``async for`` loop ends it."""
         timeout = options.get("timeout")
         subscription = await self._run(self._connection.subscribe, query, **options)
