@@ -161,7 +161,30 @@ def test_an_index_is_dropped_when_its_last_reader_is_gone() -> None:
     world.controller.drop("j")
     assert world.client.compactions("j") == [EMPTY]
     assert world.client.compactions("i") == [EMPTY]
+    assert "t" in world.store
+    world.frontier("i", EMPTY)
     assert "t" not in world.store
+
+
+def test_what_a_dropped_dataflow_imports_stays_readable_until_the_replica_has_caught_up() -> None:
+    world = World()
+    at = world.controller.create_dataflow(index("i"))
+    world.controller.drop("i")
+    world.commit(100)
+    world.commit(101)
+    assert world.store.since("t") == at
+    world.frontier("i", EMPTY)
+    world.commit(102)
+    assert world.store.since("t") > at
+
+
+def test_a_lost_replica_gives_back_what_its_dropped_dataflows_imported() -> None:
+    world = World()
+    at = world.controller.create_dataflow(index("i"))
+    world.controller.drop("i")
+    world.controller.process_response(Status("gone", fatal=True))
+    world.commit(100)
+    assert world.store.since("t") > at
     assert world.frontier("i", EMPTY) == []
 
 

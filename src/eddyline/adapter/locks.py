@@ -38,7 +38,7 @@ class LockTable:
     ) -> None:
         """Takes the locks of ``tables`` for ``owner``, in id order; ``deadline`` is on the monotonic clock.
 
-        Raises 40P01 on a deadlock, 55P03 past the deadline, 57014 when ``cancelled()``.  Locks taken before the
+        Raises 40P01 on a deadlock, 57014 past the deadline and when ``cancelled()``.  Locks taken before the
         failure stay with the owner until it releases.
         """
         with self._mutex:
@@ -53,7 +53,7 @@ class LockTable:
                 if cancelled():
                     raise make_error("57014", "canceling statement due to user request")
                 if deadline is not None and time.monotonic() >= deadline:
-                    raise make_error("55P03", "could not obtain the write lock of a table in time")
+                    raise make_error("57014", "canceling statement due to statement timeout")
                 owner.waits_for = table
                 # Woken by every release; the bound lets cancellation and the deadline be seen.
                 self._released.wait(0.05)

@@ -9,7 +9,9 @@ I1  for a dataflow at X importing I, since(I) <= X from create to drop: the data
     since of its exports, which is where it would be built anew;
 I2  a collection that is dropped stays on the replica, and in storage, until its last hold is closed;
 I3  a peek holds its target at its time until it is answered, and every peek is answered exactly once;
-I4  reported uppers never regress, even when a new replica builds everything again.
+I4  reported uppers never regress, even when a new replica builds everything again;
+I5  storage changes at once, the replica in the order of its commands: what a dropped dataflow imports from storage is
+    held until the replica says that the dataflow is gone, for it may have yet to build it.
 """
 
 from __future__ import annotations
@@ -74,6 +76,8 @@ class Controller:
         self._collections: dict[str, CollectionState] = {}
         self._dataflows: list[DataflowState] = []
         self._peeks: dict[str, ReadHold] = {}
+        #: the stored imports of dropped dataflows that the replica may have yet to build, by their last export (I5)
+        self._leaving: dict[str, list[ReadHold]] = {}
         self._tokens = itertools.count(1)
         for command in (CreateInstance(), InitializationComplete()):
             self._history.push(command)
@@ -176,8 +180,20 @@ class Controller:
                 self._settle_imports(dataflow)
             else:
                 self._dataflows.remove(dataflow)
-                for hold in dataflow.imports:
-                    hold.close()
+                self._leave(collection, dataflow.imports)
+
+    def _leave(self, last: CollectionState, imports: list[ReadHold]) -> None:
+        """Gives the imports of a dropped dataflow back, once the replica has caught up with the drop (I5)."""
+        if self._client is not None and last.replica_upper < EMPTY:
+            self._leaving[last.id] = [h for h in imports if self._collections[h.id].role.stored]
+        kept = self._leaving.get(last.id, ())
+        for hold in imports:
+            if hold not in kept:
+                hold.close()
+
+    def _left(self, id: str) -> None:
+        for hold in self._leaving.pop(id, ()):
+            hold.close()
 
     def exists(self, id: str) -> bool:
         """Whether ``id`` is a collection that has not been dropped."""
@@ -321,6 +337,8 @@ class Controller:
                 return []
 
     def _frontier(self, response: Frontiers) -> list[Event]:
+        if response.upper == EMPTY:
+            self._left(response.id)
         collection = self._collections.get(response.id)
         if collection is None:
             return []
@@ -347,6 +365,8 @@ class Controller:
     def _lost(self, message: str) -> list[Event]:
         """Answers everything that waits with 58000 and forgets what only served a statement."""
         self._client = None
+        for id in list(self._leaving):
+            self._left(id)
         events: list[Event] = []
         for uuid in list(self._peeks):
             events += self._peek_answered(PeekResponse(uuid, error=_LOST))
