@@ -20,7 +20,7 @@ import pyarrow.csv  # noqa: E402
 import eddyline  # noqa: E402
 
 BATCH_ROWS = 20_000
-_BLOCK_BYTES = 128 * 1024
+_BLOCK_BYTES = 1 << 20
 
 _WORDS = """
 CREATE TABLE words (word text);

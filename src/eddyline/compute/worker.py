@@ -49,7 +49,7 @@ from eddyline.trace.hasher import Hasher
 
 __all__ = ["Inbox", "Worker"]
 
-_MERGE_FUEL_ROWS = 65_536
+_MERGE_FUEL_ROWS = 16_384
 _HYDRATION_SHARE = 4  # every n-th activation is for hydration, if it has work
 
 
