@@ -7,7 +7,7 @@ SOURCES := $(wildcard src tests examples bench demo)
 # The JIT cache lives in the checkout, so that runs of different checkouts never share kernels.
 export NUMBA_CACHE_DIR := $(CURDIR)/.cache/numba
 
-.PHONY: help setup test test-long check demo bench fuzz docs-check postgres clean
+.PHONY: help setup test test-long check demo bench fuzz postgres clean
 
 help:
 	@echo "make demo        flight records through live views, checked against DuckDB"

@@ -15,9 +15,9 @@ from collections.abc import Iterator
 _started = time.perf_counter()
 
 import pyarrow as pa  # noqa: E402 - the import is part of what process_seconds measures
-import pyarrow.csv  # noqa: E402
+import pyarrow.csv  # noqa: E402 - as above
 
-import eddyline  # noqa: E402
+import eddyline  # noqa: E402 - as above
 
 BATCH_ROWS = 20_000
 _BLOCK_BYTES = 1 << 20

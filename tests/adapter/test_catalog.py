@@ -190,7 +190,7 @@ def test_dropping_something_missing() -> None:
         (ItemKind.MATERIALIZED_VIEW, "42P01"),
         (ItemKind.INDEX, "42704"),
     ):
-        error = refusal(lambda kind=kind: world.drop(kind, "x"))  # type: ignore[misc]
+        error = refusal(lambda kind=kind: world.drop(kind, "x"))  # type: ignore[misc]  # bound early
         assert (error.sqlstate, error.message) == (sqlstate, f'{kind.value} "x" does not exist')
         change = world.drop(kind, "x", if_exists=True)
         assert change.notices == (f'{kind.value} "x" does not exist, skipping',)
@@ -350,7 +350,7 @@ def test_a_view_cannot_come_to_read_itself() -> None:
     world.view("v", "t")
     world.view("w", "v")
     for source in ("v", "w"):
-        assert refusal(lambda source=source: world.view("v", source, replace=True)).sqlstate == "42P17"  # type: ignore[misc]
+        assert refusal(lambda source=source: world.view("v", source, replace=True)).sqlstate == "42P17"  # type: ignore[misc]  # bound early
 
 
 def test_replacing_what_is_no_view_or_is_maintained() -> None:

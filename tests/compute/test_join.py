@@ -16,7 +16,7 @@ from eddyline.compute.operators.stateless import FlattenOperator
 from eddyline.compute.stream import ArrangedOutput, Operator, Output, Stream
 from eddyline.expr.ir import Mfp
 from eddyline.plan.dataflow import Join
-from eddyline.repr.time import EMPTY, Frontier
+from eddyline.repr.time import EMPTY, Frontier, Time
 from eddyline.repr.types import INTEGER, TEXT
 from eddyline.trace.run import Layout
 from tests.compute.operator_harness import (
@@ -45,7 +45,7 @@ def right_row(rng: random.Random) -> tuple[Any, ...]:
     return (rng.choice(("x", None, "yy")), rng.choice((None, *range(8))))
 
 
-def joining(null_safe: bool, *, key: bool = True):  # type: ignore[no-untyped-def]
+def joining(null_safe: bool, *, key: bool = True):  # type: ignore[no-untyped-def]  # a function of functions
     node = Join(0, 1, (null_safe,) if key else (), Mfp((), tuple(range(4)), OUT))
 
     def build(inputs: Sequence[Stream], output: Output, ctx: OperatorContext) -> list[Operator]:
@@ -60,7 +60,7 @@ def joining(null_safe: bool, *, key: bool = True):  # type: ignore[no-untyped-de
     return build
 
 
-def oracle(null_safe: bool, *, key: bool = True):  # type: ignore[no-untyped-def]
+def oracle(null_safe: bool, *, key: bool = True):  # type: ignore[no-untyped-def]  # a function of functions
     def join(left: Multiset, right: Multiset) -> Multiset:
         result: Multiset = Counter()
         for a, n in left.items():
@@ -197,7 +197,7 @@ def test_an_arrangement_holds_the_collection_at_every_time_and_seals_contiguousl
     check(collector, [history], lambda rows: rows, LEFT)
     snapshot = edges[0].arrangement.oks.snapshot()
     for time in range(AS_OF, 22):
-        batch = snapshot.read_at(time)  # type: ignore[arg-type]
+        batch = snapshot.read_at(Time(time))
         found = Counter(
             dict(zip(zip(*(c.to_pylist() for c in batch.columns), strict=True), batch.diffs.tolist(), strict=True))
         )

@@ -23,7 +23,7 @@ from tests.compute.operator_harness import AS_OF, Collector, Multiset, at, check
 CENTS = numeric(2)
 
 
-def operator(node: Reduce):  # type: ignore[no-untyped-def]
+def operator(node: Reduce):  # type: ignore[no-untyped-def]  # a function of functions
     def build(inputs: Sequence[Stream], output: Output, context: OperatorContext) -> list[Operator]:
         return [ReduceOperator("r", inputs[0], node, output, context)]
 

@@ -92,7 +92,7 @@ def test_every_commit_is_read_back_at_once(workers: int) -> None:
         for _ in range(100):
             rows = [(int(k), int(v)) for k, v in rng.integers(0, 9, (5, 2))]
             model.update(rows)
-            db.commit(rows)  # type: ignore[arg-type]
+            db.commit(rows)  # type: ignore[arg-type]  # lists are invariant
             key = int(rng.integers(9))
             assert rows_of(db.read("i", key)) == {r: n for r, n in model.items() if r[0] == key}
         assert rows_of(db.read("i")) == model

@@ -32,7 +32,7 @@ from tests.compute.operator_harness import (
 )
 
 
-def series(types: Sequence[SqlType], *, mfp: Mfp | None = None):  # type: ignore[no-untyped-def]
+def series(types: Sequence[SqlType], *, mfp: Mfp | None = None):  # type: ignore[no-untyped-def]  # a function of functions
     args = tuple(Column(i, t) for i, t in enumerate(types))
     node = FlatMap(0, "generate_series", args, (*types, types[0]), mfp)
 

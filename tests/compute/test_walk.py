@@ -37,7 +37,7 @@ def random_trace(seed: int, hasher: Hasher, key: tuple[int, ...]) -> tuple[Trace
             content[row] += diffs[-1]
             if not content[row]:
                 del content[row]
-            rows.append(row)  # type: ignore[arg-type]
+            rows.append(row)  # type: ignore[arg-type]  # lists are invariant
         batch = pairs(rows, diffs).advanced(Time(t))
         trace.insert(build_run(batch, layout, hasher, lower=Frontier(t), upper=Frontier(t + 1), since=trace.since))
         history.append(Counter(content))

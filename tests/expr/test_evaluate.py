@@ -208,7 +208,7 @@ def _interpret(expr: Expr, row: list[bool | None]) -> bool | str | None:
         case Raise():
             return "error"
         case Literal():
-            return expr.value  # type: ignore[return-value]
+            return expr.value  # type: ignore[return-value]  # only booleans here
         case Column():
             return row[expr.index]
         case And() | Or():

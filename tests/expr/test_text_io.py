@@ -69,7 +69,7 @@ VALUES = [
 
 @pytest.mark.parametrize(("sql_type", "value", "text"), VALUES, ids=str)
 def test_values_make_the_round_trip(sql_type: SqlType, value: object, text: str) -> None:
-    literal = literal_from_python(value, sql_type)  # type: ignore[arg-type]
+    literal = literal_from_python(value, sql_type)  # type: ignore[arg-type]  # of any type
     assert literal_to_python(literal, sql_type) == value
     assert format_value(literal, sql_type) == text
     assert parse_literal(text, sql_type) == literal
@@ -78,7 +78,7 @@ def test_values_make_the_round_trip(sql_type: SqlType, value: object, text: str)
     assert scalar_literal(scalar, sql_type) == literal
     column = literal_array(literal, sql_type, 3)
     assert to_python(column, sql_type) == [value] * 3
-    assert from_python([value, None], sql_type).equals(pa.array([scalar, None], scalar.type))  # type: ignore[list-item]
+    assert from_python([value, None], sql_type).equals(pa.array([scalar, None], scalar.type))  # type: ignore[list-item]  # of any type
 
 
 @pytest.mark.parametrize("sql_type", [v[0] for v in VALUES], ids=str)
@@ -98,7 +98,7 @@ def test_out_of_pythons_range_stays_text() -> None:
 def test_a_value_of_another_kind_is_42804() -> None:
     for value, sql_type in [("x", INTEGER), (1.5, INTEGER), (True, BIGINT), (1, TEXT), (b"x", TEXT), (1, DATE)]:
         with pytest.raises(ProgrammingError) as caught:
-            literal_from_python(value, sql_type)  # type: ignore[arg-type]
+            literal_from_python(value, sql_type)  # type: ignore[arg-type]  # of any type
         assert caught.value.sqlstate == "42804"
 
 

@@ -84,7 +84,7 @@ def test_bad_arguments_of_connect(tmp_path: Path) -> None:
     assert caught.value.sqlstate == "0A000"
     for arguments in ({"workers": 0}, {"memory_limit": 0}):
         with pytest.raises(eddyline.ProgrammingError) as refused:
-            eddyline.connect(**arguments)  # type: ignore[arg-type]
+            eddyline.connect(**arguments)  # type: ignore[arg-type]  # wrong on purpose
         assert refused.value.sqlstate == "22023"
 
 

@@ -188,7 +188,7 @@ def test_what_arrives_adds_up_to_the_view_under_concurrent_writes(db: eddyline.C
     state: Counter[tuple[object, object]] = Counter()
     for at, rows in drain(subscription):
         for row in rows:
-            state[row["b"], row["n"]] += row["mz_diff"]  # type: ignore[operator]
+            state[row["b"], row["n"]] += row["mz_diff"]  # type: ignore[operator]  # an int
         assert set(state.values()) <= {0, 1}
         if at >= last:
             break

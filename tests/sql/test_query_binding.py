@@ -151,7 +151,7 @@ def expression(text: str, **options: object) -> object:
     source = RowSource("t", (("p", INTEGER), ("q", TEXT)))
     excluded = RowSource("excluded", (("p", INTEGER),), offset=2, qualified_only=True)
     params: dict[int, SqlType] = {}
-    return bind_expression(node, SampleCatalog(), params, sources=(source, excluded), **options)  # type: ignore[arg-type]
+    return bind_expression(node, SampleCatalog(), params, sources=(source, excluded), **options)  # type: ignore[arg-type]  # passed on
 
 
 def test_standalone_expression_reads_columns_by_position() -> None:

@@ -100,4 +100,4 @@ def _opened(filename: str, mode: str, purpose: str) -> BinaryIO:
         ) from problem
     except (OSError, ValueError) as problem:
         raise make_error("58030", f'could not open file "{filename}" for {purpose}: {problem}') from problem
-    return stream  # type: ignore[return-value]
+    return stream  # type: ignore[return-value]  # open() with a mode that is not a literal

@@ -24,7 +24,7 @@ from eddyline.adapter.transaction import Transaction
 from eddyline.controller.controller import Controller
 from eddyline.errors import DatabaseError, make_error
 from eddyline.expr.evaluate import evaluate
-from eddyline.expr.ir import Expr, Literal, Mfp
+from eddyline.expr.ir import Expr, Literal, LiteralValue, Mfp
 from eddyline.expr.mfp import apply_mfp
 from eddyline.expr.text_io import literal_array, to_python
 from eddyline.plan.dataflow import (
@@ -175,10 +175,10 @@ def _constant_rows(plan: ReadPlan, parameters: Sequence[Literal], context: ReadC
     return batch
 
 
-def _literal_column(values: list[object], sql_type: SqlType) -> pa.Array:
+def _literal_column(values: list[LiteralValue], sql_type: SqlType) -> pa.Array:
     if not values:
         return literal_array(None, sql_type, 0)
-    return concat_arrays([literal_array(v, sql_type, 1) for v in values])  # type: ignore[arg-type]
+    return concat_arrays([literal_array(v, sql_type, 1) for v in values])
 
 
 def _raise_first(errors: Batch | None) -> None:

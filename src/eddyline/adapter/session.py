@@ -26,6 +26,7 @@ from eddyline.adapter.read_plan import ReadPlan, plan_read
 from eddyline.adapter.settings import Settings, isolation_level
 from eddyline.adapter.subscribe import open_subscription
 from eddyline.adapter.transaction import Transaction
+from eddyline.controller.controller import Controller
 from eddyline.errors import Error, InterfaceError, make_error
 from eddyline.expr.ir import Expr, Literal, LiteralValue
 from eddyline.expr.text_io import literal_array
@@ -574,11 +575,13 @@ class Session:
             ids.append(item.id)
         deadline = None if timeout is None else time.monotonic() + timeout
 
+        def ready(controller: Controller) -> bool:
+            return all(not controller.exists(i) or controller.hydrated(i) for i in ids)
+
         def wait(interrupt: Interrupt) -> None:
             while True:
                 remaining = None if deadline is None else deadline - time.monotonic()
                 step = 0.1 if remaining is None else max(0.0, min(0.1, remaining))
-                ready = lambda c: all(not c.exists(i) or c.hydrated(i) for i in ids)  # noqa: E731
                 if self._engine.wait_for(ready, step):
                     return
                 self._engine.check_usable()

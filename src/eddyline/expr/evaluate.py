@@ -85,7 +85,7 @@ def _run(expr: Expr, frame: Frame) -> Value:
     value: Value | None = None
     while stack:
         try:
-            child, child_frame = stack[-1].send(value)  # type: ignore[arg-type]
+            child, child_frame = stack[-1].send(value)  # type: ignore[arg-type]  # a task starts with None
         except StopIteration as done:
             stack.pop()
             value = done.value

@@ -114,7 +114,7 @@ class Arguments(Sequence[pa.Array]):
     def __len__(self) -> int:
         return len(self._values)
 
-    def __getitem__(self, index: int) -> pa.Array:  # type: ignore[override]
+    def __getitem__(self, index: int) -> pa.Array:  # type: ignore[override]  # no slices
         value = self._values[index]
         if isinstance(value, pa.Scalar):
             if index not in self._repeated:

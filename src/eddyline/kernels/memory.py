@@ -75,7 +75,7 @@ store_u8 = _store(_BYTE, types.uint64)
 store_i64 = _store(_LONG, types.int64)
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@intrinsic  # type: ignore[untyped-decorator]  # numba has no types
 def copy_bytes(typingctx: Any, target: Any, source: Any, size: Any) -> Any:
     """memcpy(target, source, size)."""
 

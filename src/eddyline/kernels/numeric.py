@@ -89,7 +89,7 @@ def _magnitude(low: Any, high: Any) -> Any:
     """(negative, high, low) of a two's-complement pair of int64."""
     l, h = np.uint64(low), np.uint64(high)  # noqa: E741 - low and high
     if high < 0:
-        l, h = ~l + _1, ~h  # noqa: E741
+        l, h = ~l + _1, ~h  # noqa: E741 - as above
         if l == _0:
             h = h + _1
         return True, h, l

@@ -412,7 +412,7 @@ def sum_identical(
         at = (mixed ^ (mixed >> _32)) & mask
         row = table[at]
         while row >= 0:
-            if hashes[row] == hashes[i] and words[row] == words[i] and times[row] == times[i]:  # noqa: SIM102
+            if hashes[row] == hashes[i] and words[row] == words[i] and times[row] == times[i]:  # noqa: SIM102 - cheap tests first
                 if _compare_rows(descs, 0, row, descs, 0, i) == 0:
                     break
             at = (at + _ONE) & mask

@@ -72,9 +72,9 @@ def _compute(call: AggregateCall, entries: Sequence[tuple[Any, int]], values: Va
     items = [(v[0], n) for v, n in entries]
     match call.func:
         case "min":
-            return min((v for v, _ in items), key=lambda v: sort_key(v, argument))  # type: ignore[no-any-return]
+            return min((v for v, _ in items), key=lambda v: sort_key(v, argument))  # type: ignore[no-any-return]  # values come as Any
         case "max":
-            return max((v for v, _ in items), key=lambda v: sort_key(v, argument))  # type: ignore[no-any-return]
+            return max((v for v, _ in items), key=lambda v: sort_key(v, argument))  # type: ignore[no-any-return]  # values come as Any
         case "bool_and":
             return all(v for v, _ in items)
         case "bool_or":

@@ -22,7 +22,7 @@ def comparable(value: LiteralValue, sql_type: SqlType) -> Any:
             number = Decimal(str(value))
             return (1, 0) if number.is_nan() else (0, number)
         case Kind.REAL | Kind.DOUBLE:
-            real = float(value)  # type: ignore[arg-type]
+            real = float(value)  # type: ignore[arg-type]  # not NULL
             return (1, 0.0) if math.isnan(real) else (0, real + 0.0)
         case Kind.INTERVAL:
             months, days, micros = (int(p) for p in str(value).split())
