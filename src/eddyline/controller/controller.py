@@ -309,7 +309,7 @@ class Controller:
         Raises 22023 if ``time`` is below the index's since; a time not yet sealed is waited for.
         """
         hold = self.acquire_hold(target, time)
-        uuid = secrets.token_hex(16)
+        uuid = f"p{next(self._tokens)}"
         self._peeks[uuid] = hold
         self._send(Peek(target, uuid, time, key_types, keys, mfp, limit))
         return uuid
