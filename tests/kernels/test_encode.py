@@ -17,7 +17,7 @@ from eddyline.trace.order import row_keys
 
 
 def sign(a: object, b: object) -> int:
-    return int(a > b) - int(a < b)  # type: ignore[operator]
+    return int(a > b) - int(a < b)  # type: ignore[operator]  # of one orderable type
 
 
 @pytest.mark.parametrize("kind", ALL_TYPES, ids=str)
