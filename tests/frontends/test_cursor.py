@@ -227,6 +227,16 @@ def test_executemany_is_one_commit(db: eddyline.Connection) -> None:
     assert not db.in_transaction
 
 
+def test_many_rows_of_executemany_are_checked_against_each_other(db: eddyline.Connection) -> None:
+    db.execute("CREATE TABLE t (a int PRIMARY KEY, b int)")
+    db.executemany("INSERT INTO t VALUES (?, 0)", [(i,) for i in range(500)])
+    upsert = "INSERT INTO t VALUES (?, 1) ON CONFLICT (a) DO UPDATE SET b = t.b + 1"
+    db.executemany(upsert, [(i % 600,) for i in range(1200)])
+    assert db.execute("SELECT count(*), sum(b)::int FROM t").fetchall() == [(600, 500 * 2 + 100 * 2)]
+    db.executemany("DELETE FROM t WHERE a = ?", [(i,) for i in range(0, 600, 100)])
+    assert db.execute("SELECT count(*) FROM t").fetchall() == [(594,)]
+
+
 def test_cursors_of_one_session_share_its_transaction(db: eddyline.Connection) -> None:
     one, two = db.cursor(), db.cursor()
     one.execute("CREATE TABLE t (a int)")

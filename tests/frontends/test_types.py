@@ -8,6 +8,7 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
+import pandas as pd
 import pyarrow as pa
 import pytest
 
@@ -119,6 +120,10 @@ def test_what_python_has_no_value_for_comes_as_text(db: eddyline.Connection) -> 
         "SELECT 'infinity'::date, '-infinity'::timestamp, '24:00:00'::time, '0044-03-15 BC'::date"
     ).fetchone()
     assert row == ("infinity", "-infinity", "24:00:00", "0044-03-15 BC")
+
+
+def test_missing_values_of_pandas_are_null(db: eddyline.Connection) -> None:
+    assert stored(db, "timestamptz", [pd.NaT]).fetchall() == [(None,)]
 
 
 def test_floats_keep_their_sign_of_zero_and_nan(db: eddyline.Connection) -> None:

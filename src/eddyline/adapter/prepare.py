@@ -35,7 +35,7 @@ from eddyline.sql.bind_statement import bind_statement
 from eddyline.sql.catalog_view import CatalogView
 from eddyline.sql.parse import ParsedStatement, parse
 from eddyline.sql.qmark import qmark_to_dollar
-from eddyline.sql.statements import Select, Statement
+from eddyline.sql.statements import Delete, Insert, Select, Statement, Update
 
 __all__ = ["Prepared", "bind_parsed", "literals_of", "prepare_text"]
 
@@ -47,7 +47,8 @@ _TEXTS = (Kind.TEXT, Kind.VARCHAR, Kind.BPCHAR)
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """``param_types[i - 1]`` is the type of ``$i``.  ``plan``: of a SELECT.
+    """``param_types[i - 1]`` is the type of ``$i``.  ``plan``: of what a SELECT, INSERT, UPDATE or DELETE
+    reads.
 
     ``guessed``: a type came from the Python values given, so that other values need another look.
     """
@@ -99,7 +100,11 @@ def bind_parsed(
         types.update(declared or {})
         guessed = True
         statement = bind_statement(parsed, catalog, types)
-    plan = plan_read(statement.query.relation, catalog) if isinstance(statement, Select) else None
+    plan: ReadPlan | None = None
+    if isinstance(statement, Select):
+        plan = plan_read(statement.query.relation, catalog)
+    elif isinstance(statement, (Insert, Update, Delete)):
+        plan = plan_read(statement.relation, catalog)
     count = max(types, default=0)
     return Prepared(statement, tuple(types.get(i, TEXT) for i in range(1, count + 1)), plan, guessed)
 
@@ -152,6 +157,8 @@ def literals_of(types: Sequence[SqlType], parameters: Sequence[Any] | None) -> t
 
 def _literal(value: Any, sql_type: SqlType, number: int) -> Literal:
     try:
+        if isinstance(value, dt.datetime) and value != value:  # noqa: PLR0124 - pandas' NaT, which is a datetime
+            value = None
         if isinstance(value, str) and sql_type.kind not in _TEXTS:
             return Literal(parse_literal(value, sql_type), sql_type)
         if isinstance(value, str):

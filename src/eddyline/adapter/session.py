@@ -451,11 +451,11 @@ class Session:
             case st.Select():
                 return self._select(context, statement, prepared.plan, literals)
             case st.Insert():
-                return write.insert(context, statement, literals)
+                return write.insert(context, statement, literals, prepared.plan)
             case st.Update():
-                return write.update(context, statement, literals)
+                return write.update(context, statement, literals, prepared.plan)
             case st.Delete():
-                return write.delete(context, statement, literals)
+                return write.delete(context, statement, literals, prepared.plan)
             case st.Truncate():
                 return write.truncate(context, statement)
             case st.Copy():

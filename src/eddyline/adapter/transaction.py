@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from eddyline.adapter.catalog import CatalogSnapshot
 from eddyline.adapter.engine import Engine
 from eddyline.adapter.locks import Owner
+from eddyline.adapter.pending_keys import PendingKeys
 from eddyline.controller.holds import ReadHolds
 from eddyline.errors import make_error
 from eddyline.repr.batch import Batch
@@ -41,6 +42,7 @@ class Transaction:
     holds: ReadHolds | None = None
     savepoints: list[_Savepoint] = field(default_factory=list)
     failed: bool = False
+    pending_keys: dict[str, PendingKeys] = field(default_factory=dict)  # covers a prefix of the table's ``writes``
 
     def begin_reading(self, engine: Engine) -> None:
         """Fixes T*, the catalog and the clock; an explicit transaction also keeps everything stored readable at T*."""
@@ -87,6 +89,8 @@ class Transaction:
         position = self._find(name)
         kept = self.savepoints[position].writes
         self.writes = {t: b[: kept[t]] for t, b in self.writes.items() if kept.get(t)}
+        for table, keys in self.pending_keys.items():
+            keys.truncate(kept.get(table, 0))
         del self.savepoints[position + 1 :]
         self.failed = False
 

@@ -14,8 +14,9 @@ import pyarrow as pa
 from eddyline.adapter.catalog_changes import gets
 from eddyline.adapter.outcome import Outcome, ResultSet
 from eddyline.adapter.overlay import overlaid
+from eddyline.adapter.pending_keys import PendingKeys
 from eddyline.adapter.read import ReadContext, read_rows
-from eddyline.adapter.read_plan import base_tables, plan_read
+from eddyline.adapter.read_plan import ReadPlan, base_tables, plan_read
 from eddyline.errors import make_error
 from eddyline.expr.evaluate import evaluate, true_rows
 from eddyline.expr.ir import CLOCK, Call, Expr, Literal, rewrite
@@ -50,13 +51,13 @@ _AT = Time(0)  # pending rows have no time yet
 # -- statements ------------------------------------------------------------------------------------------------------
 
 
-def insert(context: ReadContext, statement: Insert, parameters: Sequence[Literal]) -> Outcome:
+def insert(context: ReadContext, statement: Insert, parameters: Sequence[Literal], plan: ReadPlan | None) -> Outcome:
     table = statement.table
     reads = base_tables(gets(statement.relation), context.catalog)
     if reads or statement.on_conflict is not None:
         _lock(context, {table.id, *reads})
     wait_capacity(context, None)
-    rows = _expanded(_rows(context, statement.relation, parameters))
+    rows = _expanded(_rows(context, statement.relation, parameters, plan))
     if statement.on_conflict is not None and table.primary_key:
         stored = _insert_on_conflict(context, table, rows, statement.on_conflict, parameters)
     else:
@@ -65,11 +66,11 @@ def insert(context: ReadContext, statement: Insert, parameters: Sequence[Literal
     return Outcome(f"INSERT 0 {len(stored)}", result=result, affected=len(stored))
 
 
-def update(context: ReadContext, statement: Update, parameters: Sequence[Literal]) -> Outcome:
+def update(context: ReadContext, statement: Update, parameters: Sequence[Literal], plan: ReadPlan | None) -> Outcome:
     table = statement.table
     _lock(context, {table.id, *base_tables(gets(statement.relation), context.catalog)})
     wait_capacity(context, None)
-    found = _rows(context, statement.relation, parameters)
+    found = _rows(context, statement.relation, parameters, plan)
     width = len(table.columns)
     old = Batch(table.types, found.columns[:width], found.times, -found.diffs)
     new = Batch(table.types, found.columns[width : 2 * width], found.times, found.diffs)
@@ -81,10 +82,10 @@ def update(context: ReadContext, statement: Update, parameters: Sequence[Literal
     return Outcome(f"UPDATE {affected}", result=result, affected=affected)
 
 
-def delete(context: ReadContext, statement: Delete, parameters: Sequence[Literal]) -> Outcome:
+def delete(context: ReadContext, statement: Delete, parameters: Sequence[Literal], plan: ReadPlan | None) -> Outcome:
     table = statement.table
     _lock(context, {table.id, *base_tables(gets(statement.relation), context.catalog)})
-    found = _rows(context, statement.relation, parameters)
+    found = _rows(context, statement.relation, parameters, plan)
     width = len(table.columns)
     _add(context, table, Batch(table.types, found.columns[:width], found.times, -found.diffs))
     affected = int(found.diffs.sum())
@@ -189,12 +190,13 @@ def _insert_on_conflict(
 # -- reading what is there -------------------------------------------------------------------------------------------
 
 
-def _rows(context: ReadContext, relation: Relation, parameters: Sequence[Literal]) -> Batch:
+def _rows(context: ReadContext, relation: Relation, parameters: Sequence[Literal], plan: ReadPlan | None) -> Batch:
+    """``plan``: of the relation as committed, if it is at hand."""
     transaction = context.transaction
-    if transaction.writes:
+    if transaction.writes and not transaction.writes.keys().isdisjoint(base_tables(gets(relation), context.catalog)):
         relation = overlaid(relation, context.catalog, transaction.writes)
         plan = plan_read(relation, context.catalog, use_indexes=False)
-    else:
+    elif plan is None:
         plan = plan_read(relation, context.catalog)
     batch, _ = read_rows(context, plan, relation, parameters)
     return _untimed(batch)
@@ -209,8 +211,14 @@ def _live_by_key(context: ReadContext, table: CatalogItem, keys: tuple[pa.Array,
     pending = transaction.pending(table.id)
     if not pending:
         return _untimed(live)
-    changes = Batch.concat(table.types, pending)
     types = [table.types[c] for c in table.primary_key]
+    index = transaction.pending_keys.setdefault(table.id, PendingKeys())
+    for batch in pending[index.batches :]:
+        index.add(engine.hasher.hash_rows(_key_columns(table, batch), types, len(batch)))
+    candidates = index.candidates(engine.hasher.hash_rows(keys, types, len(keys[0])), pending)
+    if not candidates:
+        return _untimed(live)
+    changes = Batch.concat(table.types, candidates)
     ours = np.flatnonzero(_matches(context, keys, _key_columns(table, changes), types) >= 0)
     return consolidate(_untimed(Batch.concat(table.types, [live, changes.take(ours)])), engine.hasher)
 
