@@ -7,7 +7,7 @@ from eddyline.adapter.outcome import ResultSet
 from eddyline.adapter.read_plan import plan_read
 from eddyline.errors import unsupported
 from eddyline.expr.text_io import literal_array
-from eddyline.plan.explain import Names, explain_query, explain_relation
+from eddyline.plan.explain import Names, explain_finishing, explain_query, explain_relation
 from eddyline.plan.relation import Get, Relation
 from eddyline.repr.batch import concat_arrays
 from eddyline.repr.types import TEXT
@@ -33,7 +33,14 @@ def explain(statement: Explain, catalog: CatalogView) -> ResultSet:
 def _statement_plan(statement: Explain, catalog: CatalogView, names: Names) -> str:
     match statement.statement:
         case Select() as select:
-            return _query_plan(select.query.relation, catalog, names)
+            query = select.query
+            columns = [
+                *query.names,
+                *(f"#{i}" for i in range(len(query.names), len(query.names) + query.hidden_columns)),
+            ]
+            finishing = explain_finishing(query.order, query.limit, query.offset, columns)
+            plan = _query_plan(query.relation, catalog, names)
+            return plan if finishing is None else f"{plan}\n{finishing}"
         case Subscribe() as subscribe:
             return "Subscribe\n" + _indented(_query_plan(subscribe.query.as_relation(), catalog, names))
         case Insert() | Update() | Delete() as write:

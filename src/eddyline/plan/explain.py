@@ -33,7 +33,7 @@ from eddyline.plan.relation import (
 from eddyline.plan.traverse import children, post_order
 from eddyline.repr.types import SqlType
 
-__all__ = ["Names", "explain_operators", "explain_query", "explain_relation"]
+__all__ = ["Names", "explain_finishing", "explain_operators", "explain_query", "explain_relation"]
 
 INDENT = "  "
 
@@ -221,12 +221,26 @@ def _top_k(node: TopK, columns: Sequence[str]) -> str:
     parts = []
     if node.group:
         parts.append("by " + ", ".join(columns[c] for c in node.group))
-    if node.order:
-        parts.append("order " + ", ".join(_sort_key(k, columns) for k in node.order))
-    for word, expr in (("limit", node.limit), ("offset", node.offset)):
+    parts += _limits(node.order, node.limit, node.offset, columns)
+    return "".join(" " + p for p in parts)
+
+
+def explain_finishing(
+    order: Sequence[SortKey], limit: Expr | None, offset: Expr | None, columns: Sequence[str]
+) -> str | None:
+    """How the rows of an answer are ordered and cut once they are there; None if they are not."""
+    parts = _limits(order, limit, offset, columns)
+    return "Finish:" + "".join(" " + p for p in parts) if parts else None
+
+
+def _limits(order: Sequence[SortKey], limit: Expr | None, offset: Expr | None, columns: Sequence[str]) -> list[str]:
+    parts = []
+    if order:
+        parts.append("order " + ", ".join(_sort_key(k, columns) for k in order))
+    for word, expr in (("limit", limit), ("offset", offset)):
         if expr is not None:
             parts.append(f"{word} {expr.value if isinstance(expr, Literal) else describe(expr)}")
-    return "".join(" " + p for p in parts)
+    return parts
 
 
 def _sort_key(key: SortKey, columns: Sequence[str]) -> str:

@@ -26,6 +26,7 @@ EXPLAIN SELECT * FROM spend WHERE total > 100 ORDER BY total DESC LIMIT 3;
 --> QUERY PLAN
 --> Fast path: walk of index spend_cust on spend
 -->   Filter (total > 100.00)
+--> Finish: order total DESC limit 3
 
 -- Without an index that serves, a one-shot dataflow reads snapshots of the tables.
 EXPLAIN SELECT * FROM orders WHERE amount > 10;
@@ -90,3 +91,42 @@ SHOW INDEXES;
 --> name | schema | on | key
 --> customers_cust | public | customers | cust
 --> spend_cust | public | spend | cust
+
+-- What is left to do once the rows are there: order and cut them.
+EXPLAIN SELECT id FROM orders ORDER BY amount DESC, id LIMIT 10 OFFSET 2;
+--> QUERY PLAN
+--> One-shot dataflow
+-->   Project id, amount
+-->     Get orders
+--> Finish: order #1 DESC, id limit 10 offset 2
+EXPLAIN SELECT id FROM (SELECT id, amount FROM orders ORDER BY amount LIMIT 5) q;
+--> QUERY PLAN
+--> One-shot dataflow
+-->   Project id
+-->     TopK order amount limit 5
+-->       Project id, amount
+-->         Get orders
+EXPLAIN SELECT DISTINCT ON (cust) cust, id FROM orders ORDER BY cust, amount DESC;
+--> QUERY PLAN
+--> One-shot dataflow
+-->   TopK by cust order cust, amount DESC limit 1
+-->     Project cust, id, amount
+-->       Get orders
+--> Finish: order cust, #2 DESC
+EXPLAIN UPDATE orders SET amount = 0 WHERE id = 3;
+--> QUERY PLAN
+--> Update on orders
+-->   One-shot dataflow
+-->     Project id, cust, amount, id, cust, 0.00
+-->       Map 0.00
+-->         Filter (id = 3)
+-->           Get orders
+EXPLAIN VIEW spend;
+--> QUERY PLAN
+--> Reduce by cust: sum(amount), count(*)
+-->   Project cust, amount
+-->     Get orders
+EXPLAIN SUBSCRIBE spend;
+--> QUERY PLAN
+--> Subscribe
+-->   Fast path: walk of index spend_cust on spend
