@@ -26,9 +26,7 @@ _FUNCS = {"bit_and": op.and_, "bit_or": op.or_, "bit_xor": op.xor}
 @pytest.mark.parametrize("argument", list(_BITS), ids=str)
 def test_bit_aggregates_follow_every_change(argument: SqlType) -> None:
     calls = tuple(AggregateCall(func, (Column(1, argument),), argument) for func in _FUNCS)
-    node = Reduce(
-        0, (0,), calls, ReduceFunctions.ACCUMULABLE, (TEXT, argument, argument, argument), global_row=False
-    )
+    node = Reduce(0, (0,), calls, ReduceFunctions.ACCUMULABLE, (TEXT, argument, argument, argument), global_row=False)
     highest = 2 ** (_BITS[argument] - 1)
 
     def build(inputs: Sequence[Stream], output: Output, context: OperatorContext) -> list[Operator]:

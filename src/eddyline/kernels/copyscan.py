@@ -325,9 +325,7 @@ def scan_records_twin(data: bytes, dialect: tuple[int, int, int, int], null_text
             if fields is None:
                 return TwinScan(records, UNTERMINATED, line)
         else:
-            fields = [
-                None if raw == null_text else _text_value(raw) for raw in _text_fields(text, delimiter)
-            ]
+            fields = [None if raw == null_text else _text_value(raw) for raw in _text_fields(text, delimiter)]
         records.append((line, fields))
         at = stop + 1
     return TwinScan(records, MORE, line)
