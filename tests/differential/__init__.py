@@ -1,0 +1,1 @@
+"""The whole engine against PostgreSQL and DuckDB."""

@@ -9,7 +9,7 @@ import random
 from collections import Counter
 from functools import partial
 
-from eddyline.testing.fuzz.scalars import Choices, fallible_choices, scalar_choices
+from eddyline.testing.fuzz.scalars import Choices, fallible_choices, scalar_choices, scalar_families
 from eddyline.testing.fuzz.schema import Scoped, literal, plain_family
 
 __all__ = ["Expressions", "Scoped"]
@@ -53,6 +53,13 @@ class Expressions:
             first, second = self.of(family, scope, depth - 1), self.of(family, scope, depth - 1)
             return self.pick(which, f"{which}({first}, {second})")
         return self._from(scalar_choices(family, self, scope, depth - 1))
+
+    def made(self, scope: list[Scoped]) -> str:
+        """A scalar construct over ``scope``, each about as likely as any other."""
+        choices: Choices = {}
+        for family in scalar_families():
+            choices |= scalar_choices(family, self, scope, 1)
+        return self._from(choices)
 
     def fallible(self, scope: list[Scoped]) -> tuple[str, str]:
         """(text, family) of an expression that fails on some rows."""

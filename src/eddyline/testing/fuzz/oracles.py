@@ -121,9 +121,9 @@ class DuckOracle:
     def load(self, table: str, rows: list[tuple[object, ...]]) -> None:
         self._duck.execute(f"DELETE FROM {table}")
         if rows:
-            marks = ", ".join("?" * len(rows[0]))
-            plain = [[str(v) if isinstance(v, Interval) else v for v in row] for row in rows]
-            self._duck.executemany(f"INSERT INTO {table} VALUES ({marks})", plain)
+            marks = ", ".join(["(" + ", ".join("?" * len(rows[0])) + ")"] * len(rows))
+            values = [str(v) if isinstance(v, Interval) else v for row in rows for v in row]
+            self._duck.execute(f"INSERT INTO {table} VALUES {marks}", values)
 
     def rows(self, query: str, constructs: Iterable[str]) -> list[tuple[object, ...]] | None:
         """The query's rows; None where it uses what DuckDB reads differently or does not have."""

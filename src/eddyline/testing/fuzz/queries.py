@@ -20,7 +20,7 @@ class QueryGenerator(SubqueryGenerator):
         shapes = {
             self.plain: 3,
             self.grouped: 5,
-            self.grouping_sets: 1.2,
+            self.grouping_sets: 1.5,
             self.global_aggregate: 1.5,
             self.distinct: 1,
             self.distinct_on: 1,
@@ -29,8 +29,8 @@ class QueryGenerator(SubqueryGenerator):
             self.with_subquery: 5 if depth > 0 else 0,
             self.common_table: 1 if depth > 0 else 0,
             self.common_table_reused: 0.6 if depth > 0 else 0,
-            self.lateral: 1.2 if depth > 0 else 0,
-            self.values: 0.3,
+            self.lateral: 1.4 if depth > 0 else 0,
+            self.values: 0.5,
             self.series: 0.5,
         }
         shape = self.rng.choices(list(shapes), list(shapes.values()))[0]
@@ -73,6 +73,31 @@ class QueryGenerator(SubqueryGenerator):
                 body, family = f"{first}, (SELECT {column.text} FROM {inner}{where}) AS c1 FROM {source}", column.family
         return Query(body, (plain_family(key.family), *((family,) if family else ())), fallible=True)
 
+    def exercises(self) -> list[str]:
+        """Queries that make each construct occur often enough: scalars, subqueries, set operations, failures."""
+        source, scope = self.item(0)
+        wide = [f"SELECT {self.select([self.exprs.made(scope) for _ in range(8)])} FROM {source}" for _ in range(2)]
+        self.used["set_operation"] += 1
+        return [
+            *wide,
+            self._asked(),
+            self._asked(),
+            self._aggregated(),
+            self.set_operation(1).text,
+            *(self.fallible_query().text for _ in range(3)),
+        ]
+
+    def _asked(self) -> str:
+        """Each row with the answers of two subqueries."""
+        source, scope = self.item(0)
+        answers = [f"({self.subquery_predicate(scope, 1)})" for _ in range(2)]
+        return f"SELECT {self.select([scope[0].text, *answers])} FROM {source}"
+
+    def _aggregated(self) -> str:
+        source, scope = self.item(0)
+        calls = [aggregate(self.exprs, scope)[0] for _ in range(8)]
+        return f"SELECT {self.select([scope[0].text, *calls])} FROM {source} GROUP BY {scope[0].text}"
+
     # -- shapes
 
     def plain(self, depth: int) -> Query:
@@ -102,7 +127,7 @@ class QueryGenerator(SubqueryGenerator):
         if self.rng.random() < 0.3:
             call, family = aggregate(self.exprs, scope)
             return f" HAVING {call} IS NOT NULL AND {call} >= {self.exprs.of(family, [], 0)}"
-        if depth > 1 and self.rng.random() < 0.2:
+        if depth > 0 and self.rng.random() < 0.6:
             self.used["having_subquery"] += 1
             source = self.rng.choice(self.sources)
             return f" HAVING count(*) >= (SELECT count(*) / 3 FROM {source.name})"

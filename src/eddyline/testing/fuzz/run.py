@@ -131,6 +131,9 @@ class _Run:
                 self._create(f"v{_VIEWS - 1}")
             if step == steps // 2 and self.rng.random() < 0.3:
                 self._drop_index()
+            if step == 2 * steps // 3:
+                for text in QueryGenerator(self.rng, self.sources, self.tally.used).exercises():
+                    self._compare(self.db, text, "exercise")
             held = self._hold() if self.rng.random() < 0.2 else None
             self._apply(change)
             if held is not None:

@@ -9,7 +9,7 @@ from typing import Protocol
 
 from eddyline.testing.fuzz.schema import Scoped, literal, plain_family
 
-__all__ = ["Choices", "Draw", "fallible_choices", "scalar_choices"]
+__all__ = ["Choices", "Draw", "fallible_choices", "scalar_choices", "scalar_families"]
 
 Choices = dict[str, Callable[[], str]]
 
@@ -237,6 +237,10 @@ _MAKERS: dict[str, Callable[[Draw, list[Scoped], int], Choices]] = {
     "bytea": _bytea, "bool": _bool, "date": _date, "time": _time, "timestamp": _timestamp,
     "timestamptz": _timestamptz, "interval": _interval, "uuid": _uuid,
 }  # fmt: skip
+
+
+def scalar_families() -> tuple[str, ...]:
+    return tuple(_MAKERS)
 
 
 def fallible_choices(draw: Draw, scope: list[Scoped]) -> dict[str, tuple[str, str]]:

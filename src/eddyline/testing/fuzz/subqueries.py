@@ -107,7 +107,7 @@ class SubqueryGenerator(FromGenerator):
             column = self.rng.choice(inner_scope)
             body = f"SELECT {column.text} AS x FROM {inner_source}{where} ORDER BY 1 LIMIT 2"
             family = plain_family(column.family)
-        if self.rng.random() < 0.3:
+        if self.rng.random() < 0.5:
             self.used["lateral_expression"] += 1
             outer = self.rng.choice(scope)
             body, family = f"SELECT {outer.text} AS x FROM {inner_source}{where}", plain_family(outer.family)

@@ -1,0 +1,88 @@
+"""Random schemas, changes and queries: every view after every step equals PostgreSQL's.
+
+The counts are those of ``SEEDS`` seeds; they hold whatever process ran which part, since each part leaves its tally in
+a directory that all of them share, and the last one adds them up.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from eddyline.testing.fuzz.oracles import prepare_postgres
+from eddyline.testing.fuzz.run import Tally, run_seed
+from eddyline.testing.postgres import PostgresServer
+
+SEEDS, STEPS, CHUNK = 300, 20, 10
+LONG_SEEDS = 1000
+
+
+@pytest.fixture(scope="module")
+def oracle(postgres: PostgresServer) -> Iterator[psycopg.Connection[tuple[object, ...]]]:
+    with postgres.connect() as connection:
+        prepare_postgres(connection)
+        yield connection
+
+
+@pytest.fixture(scope="session")
+def tallies(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Path:
+    """One directory for all processes of a run."""
+    base = tmp_path_factory.getbasetemp()
+    shared = base.parent if hasattr(request.config, "workerinput") else base
+    directory = shared / "fuzz-tallies"
+    directory.mkdir(exist_ok=True)
+    return directory
+
+
+@pytest.mark.parametrize("first", range(0, SEEDS, CHUNK))
+def test_every_view_equals_postgresql_after_every_step(
+    first: int, oracle: psycopg.Connection[tuple[object, ...]], tallies: Path
+) -> None:
+    tally = Tally()
+    for seed in range(first, first + CHUNK):
+        run_seed(seed, STEPS, oracle, tally)
+    part = tallies / f"part-{first}"
+    part.with_suffix(".new").write_bytes(pickle.dumps(tally))
+    part.with_suffix(".new").rename(part)
+    parts = sorted(tallies.glob("part-*[0-9]"))
+    if len(parts) == SEEDS // CHUNK:
+        _check_totals([pickle.loads(p.read_bytes()) for p in parts])
+
+
+def _check_totals(tallies: list[Tally]) -> None:
+    total = Tally()
+    for tally in tallies:
+        total += tally
+    rare = {construct: count for construct, count in total.used.items() if count < 20}
+    assert not rare, f"constructs that occur fewer than 20 times in {SEEDS} seeds: {rare}"
+    rejected = sum(total.rejected.values())
+    assert rejected <= 0.05 * total.queries, f"{rejected} of {total.queries} queries rejected: {total.rejected}"
+    assert not total.duck_differences, "\n".join(total.duck_differences)
+    least = {
+        "view": SEEDS * STEPS * 2, "ordered": 300, "lookup": 300, "prepared": 200, "parameter": 200, "as_of": 1000,
+        "in_transaction": 500, "repeated_read": 500, "subscription": SEEDS, "returning": 500, "refused_alike": 100,
+        "failed_alike": 500, "duckdb_equal": 50,
+    }  # fmt: skip
+    missed = {kind: total.checks[kind] for kind, count in least.items() if total.checks[kind] < count}
+    assert not missed, f"compared too seldom: {missed}"
+
+
+@pytest.mark.parametrize("first", range(10_000, 10_020, CHUNK))
+def test_rows_sharded_over_workers_give_the_same_answers(
+    first: int, oracle: psycopg.Connection[tuple[object, ...]]
+) -> None:
+    tally = Tally()
+    for seed in range(first, first + CHUNK):
+        run_seed(seed, STEPS, oracle, tally, workers=2, interactive=False)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("first", range(20_000, 20_000 + LONG_SEEDS, CHUNK))
+def test_more_of_the_same(first: int, oracle: psycopg.Connection[tuple[object, ...]]) -> None:
+    tally = Tally()
+    for seed in range(first, first + CHUNK):
+        run_seed(seed, STEPS, oracle, tally, workers=1 + seed % 2)
