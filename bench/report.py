@@ -123,8 +123,9 @@ def _processor() -> str:
 
 _HEAD = """# Benchmarks
 
-Written by `{command}`.  The figures are of one run on one machine and say nothing about others; where engines are
-compared they ran in turns in the same run, on the same files.  They report; no test depends on them.
+Written by `{command}`.  The figures are of one run on one machine and say nothing about
+others; where engines are compared they ran in turns in the same run, on the same files.  They report; no test depends
+on them.
 """
 
 _STREAMS = """
