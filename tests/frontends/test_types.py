@@ -122,6 +122,16 @@ def test_what_python_has_no_value_for_comes_as_text(db: eddyline.Connection) -> 
     assert row == ("infinity", "-infinity", "24:00:00", "0044-03-15 BC")
 
 
+@pytest.mark.parametrize("value", ["'infinity'::date", "'-infinity'::timestamptz", "'0044-03-15 BC'::timestamp"])
+def test_frames_refuse_years_that_they_cannot_show(db: eddyline.Connection, value: str) -> None:
+    cursor = db.execute(f"SELECT {value} AS v")
+    for frame in (cursor.df, cursor.pl):
+        with pytest.raises(eddyline.DataError) as caught:
+            frame()
+        assert caught.value.sqlstate == "22008"
+    assert cursor.arrow().num_rows == 1
+
+
 def test_missing_values_of_pandas_are_null(db: eddyline.Connection) -> None:
     assert stored(db, "timestamptz", [pd.NaT]).fetchall() == [(None,)]
 

@@ -13,9 +13,11 @@ from eddyline.expr.evaluate import evaluate
 from eddyline.expr.ir import Cast, Column
 from eddyline.repr.types import Kind, SqlType, numeric
 
-__all__ = ["export_column", "export_table"]
+__all__ = ["check_calendar_years", "export_column", "export_table"]
 
 _MONTHS_DAYS_MICROS = np.dtype([("months", "<i4"), ("days", "<i4"), ("micros", "<i8")])
+_DAYS = (-719_162, 2_932_896)  # 0001-01-01 and 9999-12-31
+_DAY_MICROS = 86_400_000_000
 _MAX_MICROS_AS_NANOS = (2**63 - 1) // 1000
 
 
@@ -40,6 +42,23 @@ def export_column(column: pa.Array, sql_type: SqlType) -> pa.Array:
             return _interval(column)
         case _:
             return column
+
+
+def check_calendar_years(names: Sequence[str], types: Sequence[SqlType], columns: Sequence[pa.Array]) -> None:
+    """22008 for dates and timestamps outside the years 1 to 9999, such as infinity, which frames cannot show."""
+    for name, sql_type, column in zip(names, types, columns, strict=True):
+        if sql_type.kind is Kind.DATE:
+            lowest, highest = pc.min_max(column.view(pa.int32())).as_py().values()
+            limits = _DAYS
+        elif sql_type.kind in (Kind.TIMESTAMP, Kind.TIMESTAMPTZ):
+            lowest, highest = pc.min_max(column.view(pa.int64())).as_py().values()
+            limits = (_DAYS[0] * _DAY_MICROS, (_DAYS[1] + 1) * _DAY_MICROS - 1)
+        else:
+            continue
+        if lowest is not None and not limits[0] <= lowest <= highest <= limits[1]:
+            raise make_error(
+                "22008", f'column "{name}" has values outside the years 1 to 9999', hint="cast the column to text"
+            )
 
 
 def _words(column: pa.Array, dtype: np.dtype) -> np.ndarray:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from eddyline.adapter.export import export_table
+from eddyline.adapter.export import check_calendar_years, export_table
 from eddyline.adapter.outcome import Outcome, ResultSet
 from eddyline.adapter.session import Session
 from eddyline.errors import InterfaceError
@@ -254,6 +254,7 @@ class Cursor:
     def df(self) -> pd.DataFrame:
         """All rows as a pandas frame; columns that hold NULLs use pandas' nullable types where they are numbers."""
         pandas = _import("pandas")
+        self._check_frame()
         table = self.arrow()
         nullable = {
             pa.int16(): pandas.Int16Dtype(),
@@ -267,6 +268,7 @@ class Cursor:
     def pl(self) -> pl.DataFrame:
         """All rows as a Polars frame; intervals as text, since Polars has no calendar interval."""
         polars = _import("polars")
+        self._check_frame()
         result = self._result()
         table = self.arrow()
         for i, t in enumerate(result.types):
@@ -275,6 +277,10 @@ class Cursor:
                 table = table.set_column(i, table.schema.field(i).name, pa.array(texts, pa.large_string()))
         frame: pl.DataFrame = polars.from_arrow(table)
         return frame
+
+    def _check_frame(self) -> None:
+        result = self._result()
+        check_calendar_years(result.names, result.types, result.columns)
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         return self.arrow().__arrow_c_stream__(requested_schema)
