@@ -248,6 +248,7 @@ class _Run:
             if left.statusmessage != right.statusmessage:
                 raise self._mismatch(f"PostgreSQL says {right.statusmessage}; here: {left.statusmessage}")
             if right.description is not None:
+                self._same_columns(left, right)
                 self._equal(left.fetchall(), right.fetchall(), "returning")
             last = i + 2 == len(change.statements) and change.statements[0] == "BEGIN"
             if last and not statement.startswith(_FRAME) and self.rng.random() < 0.6:
@@ -269,7 +270,8 @@ class _Run:
     def _compare(self, session: eddyline.Connection, query: str, kind: str, *, ordered: bool = False) -> None:
         self.script.append(query)
         try:
-            right = self.postgres.execute(query).fetchall()
+            asked = self.postgres.execute(query)
+            right = asked.fetchall()
         except psycopg.Error as expected:
             self._compare_error(session, query, expected)
             self.script.pop()
@@ -279,10 +281,18 @@ class _Run:
             left = cursor.fetchall()
         except eddyline.Error as failure:
             raise self._mismatch(f"{failure.sqlstate} {failure}") from failure
+        self._same_columns(cursor, asked)
         self._equal(left, right, kind, ordered=ordered)
         self.script.pop()
         if kind == "view" and cursor.time is not None and self.rng.random() < 0.3:
             self.remembered.append(_Remembered(cursor.time, query, bag(left)))
+
+    def _same_columns(self, ours: eddyline.Cursor, theirs: psycopg.Cursor[tuple[object, ...]]) -> None:
+        """Names and types of the columns."""
+        left = [(c[0], c[1]) for c in ours.description or ()]
+        right = [(c.name, _type_name(c.type_code)) for c in theirs.description or ()]
+        if left != right:
+            raise self._mismatch(f"columns {left} instead of {right}")
 
     def _equal(self, left: Rows, right: Rows, kind: str, *, ordered: bool = False) -> None:
         self.tally.checks[kind] += 1
@@ -399,6 +409,11 @@ class _Run:
 
     def _mismatch(self, difference: str) -> Mismatch:
         return Mismatch(f"seed {self.seed}: {difference}\n" + ";\n".join(self.script) + ";")
+
+
+def _type_name(oid: int) -> str:
+    found = psycopg.adapters.types.get(oid)
+    return found.regtype if found is not None else str(oid)
 
 
 def _image(row: tuple[object, ...]) -> str:

@@ -59,9 +59,37 @@ def _int(draw: Draw, scope: list[Scoped], depth: int) -> Choices:
         ),
         "extract_interval": lambda: f"extract({rng.choice(('month', 'day', 'hour'))} from {b('interval')})::int",
         "date_minus_date": lambda: f"({b('date')} - {b('date')})",
+        "operator_chain": lambda: _chain(rng, partial(draw.of, "int", scope, 0)),
         "guarded_divide": lambda: _guarded(rng, a(), a(), scope),
         "round_to_int": lambda: f"round({draw.of('numeric', scope, 0)})::int" if _tame(scope) else f"round({a()})::int",
     }
+
+
+def _chain(rng: random.Random, operand: Callable[[], str]) -> str:
+    """Operators without parentheses, of every precedence; small enough never to overflow."""
+    text = f"({operand()} % 5)"
+    for _ in range(rng.randint(2, 4)):
+        operator = rng.choice(("+", "-", "*", "/ 2 +", "% 3 -", "&", "|", "#", "<< 1 |", ">> 1 +"))
+        text += f" {operator} {rng.choice(('', '- ', '+ ', '~ ', '@ '))}({operand()} % 5)"
+    return f"({text})"
+
+
+def _boolean_chain(rng: random.Random, draw: Draw, scope: list[Scoped]) -> str:
+    parts = []
+    for _ in range(rng.randint(2, 3)):
+        a, b, c = (draw.of("int", scope, 0) for _ in range(3))
+        part = rng.choice(
+            (
+                f"{a} + 1 < {b} % 3", f"{a} = {b} IS NULL", f"{a} BETWEEN {b} AND {c} + 1", f"{a} < {b} IS NOT TRUE",
+                f"{a} | 1 = {b}", f"{a} IN ({b}, {c}) IS NOT FALSE", f"({a})::text || 'x' LIKE '%1%'",
+                f"{a} - {b} - {c} > 0", f"{a} IS DISTINCT FROM {b} + 1", f"({a})::text || {b} < 'b'",
+            )
+        )  # fmt: skip
+        parts.append(f"{rng.choice(('', 'NOT '))}{part}")
+    text = parts[0]
+    for part in parts[1:]:
+        text += f" {rng.choice(('AND', 'OR'))} {part}"
+    return f"({text})"
 
 
 def _tame(scope: list[Scoped]) -> bool:
@@ -171,7 +199,10 @@ def _bytea(draw: Draw, scope: list[Scoped], depth: int) -> Choices:
 
 
 def _bool(draw: Draw, scope: list[Scoped], depth: int) -> Choices:
-    return {"predicate": lambda: f"({draw.predicate(scope, depth)})"}
+    return {
+        "predicate": lambda: f"({draw.predicate(scope, depth)})",
+        "boolean_chain": lambda: _boolean_chain(draw.rng, draw, scope),
+    }
 
 
 def _date(draw: Draw, scope: list[Scoped], depth: int) -> Choices:
