@@ -12,7 +12,7 @@ from bench.memory import measure_hydration
 from bench.reads import measure_aggregate, measure_lookups
 from bench.report import Report
 from bench.startup import measure_startup
-from bench.streams import measure_streams
+from bench.streams import measure_streams, pathway_version
 
 _PAGE = Path(__file__).parent.parent / "docs" / "benchmarks.md"
 _PARTS = ("startup", "streams", "lookups", "aggregate", "changes", "hydration")
@@ -23,7 +23,8 @@ def main() -> None:
     quick: bool = arguments.quick
     parts = arguments.only or _PARTS
     command = "python -m bench" + (" --quick" if quick else "")
-    report = Report(quick=quick, command=command)
+    pathway = pathway_version(arguments.pathway) if arguments.pathway else None
+    report = Report(quick=quick, command=command, pathway=pathway)
     for part in _PARTS:
         if part in parts:
             sys.stderr.write(f"measuring {part} …\n")

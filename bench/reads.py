@@ -61,9 +61,7 @@ def measure_aggregate(rows: int, *, samples: int) -> dict[str, Latency]:
         )
     with duckdb.connect() as duck:
         duck.execute("CREATE TABLE facts AS SELECT * FROM facts")
-        figures["DuckDB, 2 threads"] = latency(
-            lambda _: duck.sql(AGGREGATE).to_arrow_table(), samples=samples, warm=1
-        )
+        figures["DuckDB, 2 threads"] = latency(lambda _: duck.sql(AGGREGATE).to_arrow_table(), samples=samples, warm=1)
     return figures
 
 

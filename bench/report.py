@@ -21,8 +21,8 @@ __all__ = ["Report"]
 class Report:
     """Sections in the order in which they are added."""
 
-    def __init__(self, *, quick: bool, command: str) -> None:
-        self._lines = [_HEAD.format(command=command), *_machine(quick), ""]
+    def __init__(self, *, quick: bool, command: str, pathway: str | None) -> None:
+        self._lines = [_HEAD.format(command=command), *_machine(quick, pathway), ""]
 
     def text(self) -> str:
         return "\n".join([*self._lines, _TRAPS])
@@ -95,14 +95,16 @@ def _pair(found: Latency) -> str:
     return f"{found.p50:.2f} / {found.p99:.2f}"
 
 
-def _machine(quick: bool) -> list[str]:
+def _machine(quick: bool, pathway: str | None) -> list[str]:
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     versions = [f"Python {platform.python_version()}"]
-    for name in ("numpy", "numba", "pyarrow", "duckdb", "pathway"):
+    for name in ("numpy", "numba", "pyarrow", "duckdb"):
         try:
             versions.append(f"{name} {version(name)}")
         except PackageNotFoundError:
             continue
+    if pathway is not None:
+        versions.append(f"pathway {pathway}")
     load = f"{os.getloadavg()[0]:.1f}" if hasattr(os, "getloadavg") else "unknown"
     return [
         f"* {date.today().isoformat()}, {_processor()}, {cores} cores, {sys.platform}; "

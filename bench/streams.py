@@ -14,7 +14,7 @@ from pathlib import Path
 from bench.inputs import make_orders, make_words
 from bench.startup import child
 
-__all__ = ["StreamFigures", "measure_streams"]
+__all__ = ["StreamFigures", "measure_streams", "pathway_version"]
 
 _ROOT = Path(__file__).parent.parent
 
@@ -62,6 +62,12 @@ def measure_streams(
 
 def _eddyline(arguments: Sequence[str]) -> str:
     return child(["-m", "bench.eddyline_job", *arguments])
+
+
+def pathway_version(python: str) -> str:
+    """What ``python`` has installed."""
+    script = "import importlib.metadata as m; print(m.version('pathway'))"
+    return subprocess.run([python, "-c", script], capture_output=True, text=True, check=True).stdout.strip()
 
 
 def _pathway(python: str, arguments: Sequence[str]) -> str:
