@@ -99,13 +99,25 @@ class Engine:
         """08003 once closed; 0A000 in a forked child, whose copy has no threads."""
         if self._closed:
             raise InterfaceError("the database is closed")
-        if os.getpid() != self._pid:
+        if self.forked():
             raise InterfaceError(
                 "this database belongs to the parent process", sqlstate="0A000", hint="open another one after fork"
             )
 
+    def forked(self) -> bool:
+        """Whether this is a child's copy, which has no threads, and whose locks may be held for ever."""
+        return os.getpid() != self._pid
+
+    def check_open(self) -> None:
+        """57P01 once closed: for statements that wait."""
+        if self._closed:
+            raise make_error("57P01", "the database was closed")
+
     def close(self) -> None:
         """Stops the replica; statements under way fail with 57P01.  Twice is harmless."""
+        if self.forked():
+            self._closed = True
+            return
         with self._control:
             if self._closed:
                 return
@@ -116,9 +128,9 @@ class Engine:
         for waiter in waiters:
             waiter.fail(make_error("57P01", "the database was closed"))
         _OPEN.discard(self)
-        if os.getpid() == self._pid:
-            self.store.close()
-            self._replica.close()
+        self.store.close()
+        self.locks.close()
+        self._replica.close()
         if self._process is not None:
             self._process.release()
 

@@ -32,14 +32,15 @@ class LockTable:
         self._mutex = threading.Lock()
         self._released = threading.Condition(self._mutex)
         self._owners: dict[str, Owner] = {}
+        self._closed = False
 
     def acquire(
         self, owner: Owner, tables: Iterable[str], *, deadline: float | None, cancelled: Callable[[], bool]
     ) -> None:
         """Takes the locks of ``tables`` for ``owner``, in id order; ``deadline`` is on the monotonic clock.
 
-        Raises 40P01 on a deadlock, 57014 past the deadline and when ``cancelled()``.  Locks taken before the
-        failure stay with the owner until it releases.
+        Raises 40P01 on a deadlock, 57014 past the deadline and when ``cancelled()``, 57P01 when the database
+        closes.  Locks taken before the failure stay with the owner until it releases.
         """
         with self._mutex:
             for table in sorted(tables):
@@ -48,6 +49,8 @@ class LockTable:
     def _acquire_one(self, owner: Owner, table: str, deadline: float | None, cancelled: Callable[[], bool]) -> None:
         try:
             while (holder := self._owners.get(table)) is not None and holder is not owner:
+                if self._closed:
+                    raise make_error("57P01", "the database was closed")
                 if self._closes_cycle(owner, holder):
                     raise make_error("40P01", "deadlock detected", hint="retry the transaction")
                 if cancelled():
@@ -69,6 +72,12 @@ class LockTable:
             if seen is owner:
                 return True
         return False
+
+    def close(self) -> None:
+        """Ends all waits."""
+        with self._mutex:
+            self._closed = True
+            self._released.notify_all()
 
     def release(self, owner: Owner) -> None:
         """Gives back every lock of ``owner``."""

@@ -56,6 +56,7 @@ __all__ = [
     "choose_time",
     "constant_value",
     "finish",
+    "held_time",
     "imported",
     "read_rows",
 ]
@@ -229,8 +230,11 @@ def _peek_one_shot(
     engine, waiter = context.engine, Waiter()
     transient = f"t{next(_transient_ids)}"
     types = operators[-1].types
-    with engine.control() as controller, _too_old():
-        at = choose_time(context, controller, imported(operators), plan.tables, as_of)
+    with (
+        engine.control() as controller,
+        _too_old(),
+        held_time(context, controller, imported(operators), plan.tables, as_of) as at,
+    ):
         controller.create_dataflow(_one_shot(transient, operators, at), as_of=at)
         uuid = controller.peek(transient, at, Mfp((), tuple(range(len(types))), types))
         engine.expect(uuid, waiter)
@@ -282,6 +286,28 @@ def _one_shot(id: str, operators: tuple[Operator, ...], at: Time) -> DataflowDes
     return DataflowDescription(id, exported, at, at + 1, DataflowClass.ONE_SHOT_READ)
 
 
+@contextmanager
+def held_time(
+    context: ReadContext,
+    controller: Controller,
+    collections: Sequence[str],
+    tables: Sequence[str],
+    as_of: Time | None,
+) -> Iterator[Time]:
+    """``choose_time`` with the collections held meanwhile: storage compacts on threads of its own."""
+    _check_there(controller, collections)
+    holds = controller.acquire_holds(collections)
+    try:
+        yield choose_time(context, controller, collections, tables, as_of)
+    finally:
+        holds.close()
+
+
+def _check_there(controller: Controller, collections: Sequence[str]) -> None:
+    if not all(controller.exists(c) for c in collections):
+        raise TooOldError(make_error("40001", "an object of the statement was dropped meanwhile"))
+
+
 def choose_time(
     context: ReadContext,
     controller: Controller,
@@ -295,9 +321,7 @@ def choose_time(
     """
     engine, transaction = context.engine, context.transaction
     assert transaction.newest is not None
-    for collection in collections:
-        if not controller.exists(collection):
-            raise TooOldError(make_error("40001", "an object of the statement was dropped meanwhile"))
+    _check_there(controller, collections)
     since = max((controller.since(c) for c in collections), default=Frontier(0))
     if as_of is not None:
         if as_of < since:
@@ -308,6 +332,8 @@ def choose_time(
         upper = min((controller.upper(c) for c in collections), default=EMPTY)
         sealed = transaction.newest if upper == EMPTY else Time(upper - 1)
         return Time(max(since, min(sealed, transaction.newest)))
+    if transaction.explicit:
+        transaction.reads.update(tables)
     written = max((engine.store.last_write(t) for t in tables if t in engine.store), default=Time(0))
     if transaction.explicit:
         at = max(min(written, transaction.newest), since)
@@ -321,6 +347,7 @@ def _wait_closed(context: ReadContext, plan: ReadPlan, as_of: Time) -> None:
     """A read in the future waits for the clock, then closes the time with an empty commit."""
     engine = context.engine
     while plan.tables and engine.store.tables_upper <= as_of:
+        engine.check_open()
         context.interrupt.check()
         ahead_s = (as_of - engine.timeline.now()) / 1e6
         if ahead_s < 0:

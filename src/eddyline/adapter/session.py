@@ -83,6 +83,8 @@ class Session:
         if self._closed:
             return
         self._closed = True
+        if self._engine.forked():
+            return  # its locks may be held by threads that the child does not have
         self.cancel()
         with self._turn:
             self._end_transaction()
@@ -149,6 +151,8 @@ class Session:
         interrupt = Interrupt(self._settings.duration_s("statement_timeout"))
         with self._running_lock:
             previous, self._running = self._running, interrupt
+        if self._closed:  # by a ``close`` that came too early to cancel this
+            interrupt.cancel()
         try:
             return body(interrupt)
         except RecursionError as problem:
@@ -245,11 +249,15 @@ class Session:
         engine.locks.acquire(
             transaction.owner, transaction.writes, deadline=interrupt.deadline, cancelled=interrupt.cancelled
         )
-        missing = [t for t in transaction.writes if t not in engine.store]
-        if missing:
-            raise make_error("40001", "a table of the transaction was dropped meanwhile")
-        interrupt.check()
-        return engine.commit({t: Batch.concat(b[0].types, b) for t, b in transaction.writes.items()})
+        writes = {t: Batch.concat(b[0].types, b) for t, b in transaction.writes.items()}
+        with engine.commit_lock:  # nobody writes or drops between the checks and the commit
+            with engine.control() as controller:
+                missing = [t for t in writes if not controller.exists(t)]
+            if missing:
+                raise make_error("40001", "a table of the transaction was dropped meanwhile")
+            transaction.check_reads(engine)
+            interrupt.check()
+            return engine.commit(writes)
 
     def commit(self) -> Time | None:
         """Commits the open transaction; its time, None if it wrote nothing or there is none."""

@@ -11,7 +11,7 @@ from eddyline.adapter.pending_keys import PendingKeys
 from eddyline.controller.holds import ReadHolds
 from eddyline.errors import make_error
 from eddyline.repr.batch import Batch
-from eddyline.repr.time import Time
+from eddyline.repr.time import Frontier, Time
 
 __all__ = ["Transaction"]
 
@@ -28,6 +28,7 @@ class Transaction:
 
     ``newest``: T*, the newest commit visible when the first statement began; every read is at or before it.  Until
     then it is None.  ``writes``: batches per table, not yet committed (their times mean nothing).
+    ``reads``: base tables that an explicit transaction has read at T*; one that writes is refused if they have changed.
     ``failed``: a statement failed; only ROLLBACK is left.
     """
 
@@ -38,6 +39,7 @@ class Transaction:
     now_us: int = 0
     catalog: CatalogSnapshot | None = None
     writes: dict[str, list[Batch]] = field(default_factory=dict)
+    reads: set[str] = field(default_factory=set)
     owner: Owner = field(default_factory=Owner)
     holds: ReadHolds | None = None
     savepoints: list[_Savepoint] = field(default_factory=list)
@@ -50,13 +52,15 @@ class Transaction:
             return
         # A definition publishes its catalog after its commit is visible, so in this order T* includes it.
         self.catalog = engine.catalog.snapshot()
-        self.newest = engine.timeline.newest
-        self.now_us = engine.timeline.now()
         if self.explicit:
+            # Held first, then chosen: otherwise compaction could pass T* before it is held.
             with engine.control() as controller:
-                at = self.newest
-                stored = [i.id for i in self.catalog.items() if i.id in engine.store]
-                self.holds = controller.acquire_holds([s for s in stored if controller.since(s) <= at], at)
+                self.holds = controller.acquire_holds([i.id for i in self.catalog.items() if i.id in engine.store])
+                self.newest = engine.timeline.newest
+                self.holds.downgrade(Frontier(self.newest))
+        else:
+            self.newest = engine.timeline.newest
+        self.now_us = engine.timeline.now()
 
     def refresh(self, engine: Engine) -> None:
         """Moves T* of a single statement up to the present, once it holds the locks that keep others out."""
@@ -68,6 +72,16 @@ class Transaction:
             raise make_error("25006", "cannot write in a read-only transaction")
         if len(batch):
             self.writes.setdefault(table, []).append(batch)
+
+    def check_reads(self, engine: Engine) -> None:
+        """40001 if a table that the transaction has read was written since T*.  Needs the commit lock."""
+        newest = self.newest
+        if newest is not None and any(t in engine.store and engine.store.last_write(t) > newest for t in self.reads):
+            raise make_error(
+                "40001",
+                "could not serialize access due to read/write dependencies among transactions",
+                hint="The transaction might succeed if retried.",
+            )
 
     def pending(self, table: str) -> list[Batch]:
         return self.writes.get(table, [])

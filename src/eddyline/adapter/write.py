@@ -311,6 +311,7 @@ def wait_capacity(context: ReadContext, timeout: float | None) -> None:
     bound = timeout if timeout is not None else interrupt.remaining_s()
     if not context.engine.store.wait_capacity(bound, interrupt.cancelled):
         interrupt.check()
+        context.engine.check_open()
         raise make_error(
             "53300", "maintenance is too far behind to take more writes", hint="try again, or allow a longer timeout"
         )
