@@ -43,8 +43,8 @@ class CatalogSnapshot:
         """Version 0: the schema ``public``, empty."""
         return CatalogSnapshot(0, {DEFAULT_SCHEMA: {}}, {}, {})
 
-    def view(self, search_path: Iterable[str] = (DEFAULT_SCHEMA,)) -> SearchPathView:
-        return SearchPathView(self, tuple(search_path))
+    def view(self, search_path: Iterable[str] = (DEFAULT_SCHEMA,), zone: str | None = None) -> SearchPathView:
+        return SearchPathView(self, tuple(search_path), zone)
 
     def find(self, schema: str, name: str) -> CatalogItem | None:
         item_id = self.schemas.get(schema, _NO_NAMES).get(name)
@@ -121,6 +121,7 @@ class SearchPathView:
 
     snapshot: CatalogSnapshot
     search_path: tuple[str, ...]
+    zone: str | None = None
 
     @property
     def version(self) -> int:

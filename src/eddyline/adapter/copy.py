@@ -11,21 +11,37 @@ from eddyline.adapter.outcome import Outcome, ResultSet
 from eddyline.adapter.overlay import overlaid
 from eddyline.adapter.read import ReadContext, finish, read_rows
 from eddyline.adapter.read_plan import plan_read
+from eddyline.errors import unsupported
 from eddyline.expr.ir import Literal
+from eddyline.repr.types import Kind
 from eddyline.sql.query import BoundQuery
-from eddyline.sql.statements import Copy
+from eddyline.sql.statements import Copy, CopyFormat
 
 __all__ = ["copy"]
 
 
 def copy(context: ReadContext, statement: Copy, parameters: Sequence[Literal], file: Any) -> Outcome:
     """``file``: what STDIN reads or STDOUT writes; see ``copy_streams``."""
+    _check_zone(context, statement)
     if statement.query is None:
         rows = copy_from(context, statement, file)
     else:
         result = _result(context, statement.query, parameters)
         rows = copy_to(context.interrupt, statement, result, file)
     return Outcome(f"COPY {rows}", affected=rows)
+
+
+def _check_zone(context: ReadContext, statement: Copy) -> None:
+    """0A000 for timestamptz as text in a session whose TimeZone is not UTC: files are read and written in UTC."""
+    if context.catalog.zone is None or statement.format is CopyFormat.PARQUET:
+        return
+    if statement.query is not None:
+        types = statement.query.types
+    else:
+        assert statement.table is not None
+        types = tuple(statement.table.columns[c].type for c in statement.columns)
+    if any(t.kind is Kind.TIMESTAMPTZ for t in types):
+        raise unsupported("COPY of timestamp with time zone in a session whose TimeZone is not UTC")
 
 
 def _result(context: ReadContext, query: BoundQuery, parameters: Sequence[Literal]) -> ResultSet:

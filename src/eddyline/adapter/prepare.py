@@ -15,6 +15,7 @@ from eddyline.errors import Error, ProgrammingError, make_error
 from eddyline.expr.arithmetic import INTEGER_LIMITS
 from eddyline.expr.ir import Literal, LiteralValue
 from eddyline.expr.text_io import literal_from_python, parse_literal
+from eddyline.expr.timezone import UTC, Zone, zone_of
 from eddyline.repr.types import (
     BIGINT,
     BOOLEAN,
@@ -64,7 +65,7 @@ def prepare_text(engine: Engine, text: str, catalog: CatalogView, parameters: Se
     if not isinstance(text, str):
         raise ProgrammingError(f"a statement is a str, not a {type(text).__name__}")
     _check_sequence(parameters)
-    key = (text, catalog.search_path, catalog.version, parameters is None)
+    key = (text, catalog.search_path, catalog.zone, catalog.version, parameters is None)
     cached = engine.cached_plan(key)
     if isinstance(cached, Prepared):
         return cached
@@ -142,9 +143,13 @@ def _check_sequence(parameters: object) -> None:
         raise ProgrammingError("parameters must be a sequence of values", sqlstate="42601")
 
 
-def literals_of(types: Sequence[SqlType], parameters: Sequence[Any] | None) -> tuple[Literal, ...]:
-    """The Python values as literals of the parameters' types; 08P01 for a wrong number of them, 42804 and the types'
-    input errors for wrong values."""
+def literals_of(
+    types: Sequence[SqlType], parameters: Sequence[Any] | None, zone: str | None = None
+) -> tuple[Literal, ...]:
+    """The Python values as literals of the parameters' types; times without a zone are in ``zone``.
+
+    08P01 for a wrong number of them, 42804 and the types' input errors for wrong values.
+    """
     _check_sequence(parameters)
     given = () if parameters is None else parameters
     if len(given) != len(types):
@@ -152,15 +157,26 @@ def literals_of(types: Sequence[SqlType], parameters: Sequence[Any] | None) -> t
             "08P01",
             f"the statement takes {len(types)} parameters, {len(given)} {'was' if len(given) == 1 else 'were'} given",
         )
-    return tuple(_literal(value, sql_type, i) for i, (value, sql_type) in enumerate(zip(given, types, strict=True), 1))
+    if zone is not None:
+        given = [_in_zone(value, sql_type) for value, sql_type in zip(given, types, strict=True)]
+    known = UTC if zone is None else zone_of(zone)
+    return tuple(
+        _literal(value, sql_type, i, known) for i, (value, sql_type) in enumerate(zip(given, types, strict=True), 1)
+    )
 
 
-def _literal(value: Any, sql_type: SqlType, number: int) -> Literal:
+def _in_zone(value: Any, sql_type: SqlType) -> Any:
+    """A datetime without a zone as text, which is read in the session's."""
+    local = isinstance(value, dt.datetime) and value.tzinfo is None and value == value  # noqa: PLR0124 - not NaT
+    return value.isoformat(" ") if local and sql_type.kind is Kind.TIMESTAMPTZ else value
+
+
+def _literal(value: Any, sql_type: SqlType, number: int, zone: Zone) -> Literal:
     try:
         if isinstance(value, dt.datetime) and value != value:  # noqa: PLR0124 - pandas' NaT, which is a datetime
             value = None
         if isinstance(value, str) and sql_type.kind not in _TEXTS:
-            return Literal(parse_literal(value, sql_type), sql_type)
+            return Literal(parse_literal(value, sql_type, zone), sql_type)
         if isinstance(value, str):
             _check_text(value)
         elif sql_type.kind in _TEXTS and isinstance(value, (int, float, Decimal, dt.date, uuid.UUID)):

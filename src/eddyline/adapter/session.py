@@ -48,11 +48,11 @@ _ALLOWED_WHEN_FAILED = (st.Rollback, st.RollbackTo, st.Commit)
 
 @dataclass(frozen=True, slots=True)
 class _Named:
-    """A statement of PREPARE; bound again when the catalog has changed."""
+    """A statement of PREPARE; bound again when the catalog or the session's TimeZone has changed."""
 
     source: st.Prepare
     prepared: Prepared
-    version: int
+    version: tuple[int, str | None]  # of the catalog; the TimeZone
 
 
 class Session:
@@ -164,7 +164,7 @@ class Session:
                 self._running = previous
 
     def _execute(self, text: str, parameters: Sequence[Any] | None, interrupt: Interrupt, file: Any) -> Outcome:
-        catalog = self._catalog().view(self._settings.search_path)
+        catalog = self._catalog().view(self._settings.search_path, self._settings.zone)
         try:
             prepared = prepare_text(self._engine, text, catalog, parameters)
         except Error:
@@ -176,7 +176,7 @@ class Session:
 
     def _execute_parsed(self, parsed: Any, interrupt: Interrupt) -> Outcome:
         try:
-            prepared = bind_parsed(parsed, self._catalog().view(self._settings.search_path))
+            prepared = bind_parsed(parsed, self._catalog().view(self._settings.search_path, self._settings.zone))
         except Error:
             self._fail_transaction()
             raise
@@ -193,7 +193,7 @@ class Session:
         ):
             raise make_error("25P02", "current transaction is aborted, commands ignored until end of transaction block")
         try:
-            literals = literals_of(prepared.param_types, parameters)
+            literals = literals_of(prepared.param_types, parameters, self._settings.zone)
             session_level = self._session_statement(statement)
             if session_level is not None:
                 return session_level
@@ -229,7 +229,10 @@ class Session:
             transaction.begin_reading(self._engine)
             assert transaction.catalog is not None
             context = ReadContext(
-                self._engine, transaction, transaction.catalog.view(self._settings.search_path), interrupt
+                self._engine,
+                transaction,
+                transaction.catalog.view(self._settings.search_path, self._settings.zone),
+                interrupt,
             )
             outcome = body(context)
             if not own:
@@ -395,19 +398,21 @@ class Session:
     def _prepare(self, statement: st.Prepare) -> Outcome:
         if statement.name in self._named:
             raise make_error("42P05", f'prepared statement "{statement.name}" already exists')
-        catalog = self._catalog().view(self._settings.search_path)
-        self._named[statement.name] = _Named(statement, _bind_named(statement, catalog), catalog.version)
+        catalog = self._catalog().view(self._settings.search_path, self._settings.zone)
+        self._named[statement.name] = _Named(
+            statement, _bind_named(statement, catalog), (catalog.version, catalog.zone)
+        )
         return Outcome("PREPARE")
 
     def _execute_named(self, statement: st.Execute, interrupt: Interrupt, file: Any) -> Outcome:
         named = self._named.get(statement.name)
         if named is None:
             raise make_error("26000", f'prepared statement "{statement.name}" does not exist')
-        catalog = self._catalog().view(self._settings.search_path)
-        if named.version != catalog.version:
-            named = _Named(named.source, _bind_named(named.source, catalog), catalog.version)
+        catalog = self._catalog().view(self._settings.search_path, self._settings.zone)
+        if named.version != (catalog.version, catalog.zone):
+            named = _Named(named.source, _bind_named(named.source, catalog), (catalog.version, catalog.zone))
             self._named[statement.name] = named
-        values = [constant_value(a) for a in coerce_arguments(statement, named.prepared.param_types)]
+        values = [constant_value(a) for a in coerce_arguments(statement, named.prepared.param_types, catalog.zone)]
         return self._execute_prepared(named.prepared, values, interrupt, file)
 
     def _deallocate(self, statement: st.Deallocate) -> Outcome:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from eddyline.errors import make_error
+from eddyline.expr.timezone import named_zone
 
 __all__ = ["SERIALIZABLE", "STRICT_SERIALIZABLE", "Settings", "isolation_level"]
 
@@ -22,6 +23,7 @@ _LEVELS = {
     "read committed": STRICT_SERIALIZABLE,
     "read uncommitted": STRICT_SERIALIZABLE,
 }
+_UTC_NAMES = frozenset(("utc", "etc/utc", "gmt", "etc/gmt", "zulu", "etc/zulu", "uct", "etc/uct", "universal"))
 _UNITS_MS = {"us": 0.001, "ms": 1.0, "s": 1000.0, "min": 60_000.0, "h": 3_600_000.0, "d": 86_400_000.0}
 
 
@@ -62,6 +64,13 @@ def _only(*accepted: str) -> Callable[[str, str], str]:
         raise _invalid(name, text, f"Only {accepted[0]} is supported.")
 
     return check
+
+
+def _zone(name: str, text: str) -> str:
+    zone = named_zone(text.strip())
+    if zone is None:
+        raise _invalid(name, text)
+    return "UTC" if zone.name.lower() in _UTC_NAMES else zone.name
 
 
 def _free(name: str, text: str) -> str:
@@ -105,7 +114,7 @@ _SETTINGS = {
     "server_version_num": _Setting("150000", None),
     "standard_conforming_strings": _Setting("on", _only("on")),
     "statement_timeout": _Setting("0", _duration),
-    "timezone": _Setting("UTC", _only("UTC", "Etc/UTC", "GMT", "Z", "zulu")),
+    "timezone": _Setting("UTC", _zone),
     "transaction_isolation": _Setting(STRICT_SERIALIZABLE, _isolation),
     "transaction_read_only": _Setting("off", _boolean),
 }
@@ -170,6 +179,12 @@ class Settings:
 
     def all(self) -> list[tuple[str, str]]:
         return [(name, self.get(name)) for name in sorted(_SETTINGS)]
+
+    @property
+    def zone(self) -> str | None:
+        """The session's TimeZone; None is UTC."""
+        name = self.get("timezone")
+        return None if name == "UTC" else name
 
     def duration_s(self, name: str) -> float | None:
         """A timeout in seconds; None where it is 0 (none)."""

@@ -13,8 +13,9 @@ from eddyline.sql.statements import Execute
 __all__ = ["coerce_arguments"]
 
 
-def coerce_arguments(execute: Execute, types: Sequence[SqlType]) -> tuple[Expr, ...]:
+def coerce_arguments(execute: Execute, types: Sequence[SqlType], zone: str | None = None) -> tuple[Expr, ...]:
     """One constant expression per parameter, of ``types`` (``$1`` first), by assignment casts.
+    ``zone``: the session's TimeZone.
 
     Raises: 42601 for a wrong number of arguments; 42804 for a type that does not go there; 22P02 and the like for a
     quoted literal that the type cannot read.
@@ -33,5 +34,5 @@ def coerce_arguments(execute: Execute, types: Sequence[SqlType]) -> tuple[Expr, 
                 f"parameter ${number} of type {value.type} cannot be coerced to the expected type {target}",
                 hint="You will need to rewrite or cast the expression.",
             )
-        coerced.append(exactly(coerce(value, target, Parameters({})), target))
+        coerced.append(exactly(coerce(value, target, Parameters({}, zone)), target))
     return tuple(coerced)

@@ -53,7 +53,9 @@ def _rows(node: AstNode, table: CatalogItem, binding: StatementBinding) -> Relat
         if explicit and width < len(positions):
             raise _too_few(binding.locate(unwrap(node.cols[width]).location))
         positions = positions[:width]
-        plain = literal_rows(select, [table.columns[p].type for p in positions])
+        plain = None
+        if binding.catalog.zone is None:  # it reads literals as UTC does
+            plain = literal_rows(select, [table.columns[p].type for p in positions])
         if plain is not None and not node.HasField("with_clause"):
             return _complete(plain, positions, table)
     targets = [TargetColumn(c.name, c.type, c.default) for c in (table.columns[p] for p in positions)]

@@ -77,6 +77,10 @@ class CatalogView(Protocol):
         """The schemas that unqualified names are looked up in, in order; those that don't exist are skipped."""
 
     @property
+    def zone(self) -> str | None:
+        """The session's TimeZone; None is UTC."""
+
+    @property
     def creation_schema(self) -> str | None:
         """The first existing schema of the search path, where unqualified names are created."""
 

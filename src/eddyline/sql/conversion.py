@@ -17,6 +17,7 @@ from eddyline.errors import Error, make_error
 from eddyline.expr.casts import cast_context, category, is_preferred
 from eddyline.expr.ir import Case, Cast, Coalesce, Expr, Literal, Parameter
 from eddyline.expr.text_io import parse_literal
+from eddyline.expr.timezone import UTC, zone_of
 from eddyline.repr.types import BIGINT, INTEGER, NUMERIC, TEXT, UNKNOWN, Kind, SqlType, arrow_type, numeric
 
 __all__ = [
@@ -40,10 +41,11 @@ _TEXT_KINDS: Final = (Kind.TEXT, Kind.VARCHAR, Kind.BPCHAR)
 
 
 class Parameters:
-    """The types of ``$n``, given or found; filled in as contexts decide."""
+    """The types of ``$n``, given or found; filled in as contexts decide.  What a session gives to its statements."""
 
-    def __init__(self, types: dict[int, SqlType]) -> None:
+    def __init__(self, types: dict[int, SqlType], zone: str | None = None) -> None:
         self.types = types
+        self.zone = zone  # the session's TimeZone, for what is read and cast; None is UTC
         self.seen: dict[int, int | None] = {}  # number -> position of the first use
 
     def reference(self, number: int, position: int | None) -> Parameter:
@@ -113,13 +115,13 @@ def coerce(
     A literal of unknown type is read by the type's input function: 22P02, 22007, 22003 … at bind time.
     """
     if isinstance(expr, Literal) and is_unknown(expr):
-        return _read_literal(expr, target, explicit=explicit, position=position)
+        return _read_literal(expr, target, parameters.zone, explicit=explicit, position=position)
     if isinstance(expr, Parameter) and is_unknown(expr):
         return parameters.decide(expr, target)
-    return _cast(expr, target, explicit=explicit)
+    return _cast(expr, target, explicit=explicit, zone=parameters.zone)
 
 
-def _read_literal(literal: Literal, target: SqlType, *, explicit: bool, position: int | None) -> Expr:
+def _read_literal(literal: Literal, target: SqlType, zone: str | None, *, explicit: bool, position: int | None) -> Expr:
     if literal.value is None:
         return Literal(None, target)
     text = str(literal.value)
@@ -132,7 +134,7 @@ def _read_literal(literal: Literal, target: SqlType, *, explicit: bool, position
     try:
         if target.kind is Kind.NUMERIC and target.precision is None and target.scale is None:
             return _numeric_literal(str(parse_literal(text, NUMERIC)))
-        return Literal(parse_literal(text, target), target)
+        return Literal(parse_literal(text, target, UTC if zone is None else zone_of(zone)), target)
     except Error as error:
         if error.position is None:
             error.position = position
@@ -146,7 +148,7 @@ def _numeric_literal(text: str) -> Literal:
     return Literal(text, NUMERIC)
 
 
-def _cast(expr: Expr, target: SqlType, *, explicit: bool) -> Expr:
+def _cast(expr: Expr, target: SqlType, *, explicit: bool, zone: str | None = None) -> Expr:
     source = expr.type
     if source == target:
         return expr
@@ -163,7 +165,8 @@ def _cast(expr: Expr, target: SqlType, *, explicit: bool) -> Expr:
         and same_layout(source, target)
     ):
         return expr
-    return Cast(expr, target, explicit)
+    zoned = (source.kind is Kind.TIMESTAMPTZ) != (target.kind is Kind.TIMESTAMPTZ)
+    return Cast(expr, target, explicit, zone if zoned else None)
 
 
 def _fold_widening(literal: Literal, target: SqlType) -> Literal | None:

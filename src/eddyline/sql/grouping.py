@@ -61,7 +61,7 @@ class Grouping:
             case Call():
                 return Call(expr.func, tuple(map(self.lift, expr.args)), expr.type)
             case Cast():
-                return Cast(self.lift(expr.input), expr.type, expr.explicit)
+                return Cast(self.lift(expr.input), expr.type, expr.explicit, expr.zone)
             case Case():
                 whens = tuple((self.lift(c), self.lift(r)) for c, r in expr.whens)
                 return Case(whens, self.lift(expr.otherwise), expr.type)

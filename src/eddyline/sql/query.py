@@ -153,7 +153,7 @@ def bind_expression(
 def _context(
     catalog: CatalogView, params: dict[int, SqlType], locate: Locate, scope: Scope, forbids: str | None = None
 ) -> Context:
-    binding = Binding(catalog, Parameters(params), locate, bind_subselect)
+    binding = Binding(catalog, Parameters(params, catalog.zone), locate, bind_subselect)
     known: Mapping[str, CteEntry | None] = {}
     return Context(binding, scope, Block(depth=0, forbids=forbids), known)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final, TypeVar
 
-from eddyline.errors import DatabaseError, make_error
+from eddyline.errors import DatabaseError, make_error, unsupported
 from eddyline.expr.casts import category, is_preferred
 from eddyline.expr.functions import AggregateOverload, Overload, aggregate_overloads, overloads
 from eddyline.expr.ir import Call, Cast, Expr, Literal
@@ -30,6 +30,14 @@ COMPARISONS: Final = frozenset(("eq", "ne", "lt", "le", "gt", "ge"))
 #: the comparison that holds exactly where the other fails
 NEGATED: Final = {"eq": "ne", "ne": "eq", "lt": "ge", "ge": "lt", "gt": "le", "le": "gt"}
 _HINT: Final = "You might need to add explicit type casts."
+#: (implementation, number of arguments) of what takes or gives a timestamptz and means the same in every TimeZone
+_ZONELESS: Final = frozenset(
+    {
+        ("timestamp_sub_timestamp", 2), ("date_bin", 3), ("isfinite", 1), ("make_timestamptz", 7), ("to_timestamp", 1),
+        ("timezone_timestamp", 2), ("timezone_timestamptz", 2), ("timezone_interval_timestamp", 2),
+        ("timezone_interval_timestamptz", 2), ("date_trunc_zone", 3),
+    }
+)  # fmt: skip
 #: scales at which every bigint fits 38 digits
 _EXACT_SCALES: Final = range(20)
 _OverloadT = TypeVar("_OverloadT", Overload, AggregateOverload)
@@ -48,7 +56,7 @@ def bind_operator(
     chosen = _choose(overloads(key), args, _kinds_of, assume_same=len(args) == 2)
     if chosen is None or isinstance(chosen, list):
         raise _operator_error(name, args, ambiguous=chosen is not None, position=position)
-    return _apply(chosen, args, parameters, positions)
+    return _apply(chosen, args, parameters, positions, position)
 
 
 def bind_call(
@@ -62,7 +70,7 @@ def bind_call(
     chosen = _choose(overloads(name), args, _kinds_of)
     if chosen is None or isinstance(chosen, list):
         raise function_error(name, [a.type for a in args], ambiguous=chosen is not None, position=position)
-    return _apply(chosen, args, parameters, positions)
+    return _apply(chosen, args, parameters, positions, position)
 
 
 def choose_overload(
@@ -74,7 +82,9 @@ def choose_overload(
         raise function_error(name, [a.type for a in args], ambiguous=chosen is not None, position=position)
     kinds = _kinds_of(chosen, len(args)) or ()
     cast = tuple(coerce(a, target_type(k, a), parameters) for a, k in zip(args, kinds, strict=True))
-    return Call(chosen.impl, cast, chosen.result_type([a.type for a in cast]))
+    call = Call(chosen.impl, cast, chosen.result_type([a.type for a in cast]))
+    _check_zone(name, call, parameters, position)
+    return call
 
 
 def bind_aggregate(
@@ -127,7 +137,29 @@ def target_type(kind: Kind, expr: Expr) -> SqlType:
     return SqlType(kind)
 
 
-def _apply(chosen: Overload, args: Sequence[Expr], parameters: Parameters, positions: Sequence[int | None]) -> Expr:
+def _check_zone(name: str, call: Call, parameters: Parameters, position: int | None) -> None:
+    """0A000 for what depends on the session's TimeZone and is only there for UTC."""
+    if parameters.zone is None:
+        return
+    kinds = [a.type.kind for a in call.args]
+    if Kind.TIMESTAMPTZ not in (call.type.kind, *kinds):
+        return
+    alike = call.func in COMPARISONS and kinds == [Kind.TIMESTAMPTZ, Kind.TIMESTAMPTZ]
+    if not alike and (call.func, len(kinds)) not in _ZONELESS:
+        raise unsupported(
+            f"{name} of timestamp with time zone in a session whose TimeZone is not UTC",
+            position=position,
+            hint="Use AT TIME ZONE to say which zone is meant.",
+        )
+
+
+def _apply(
+    chosen: Overload,
+    args: Sequence[Expr],
+    parameters: Parameters,
+    positions: Sequence[int | None],
+    position: int | None,
+) -> Expr:
     kinds = chosen.evaluated or _kinds_of(chosen, len(args)) or ()
     where = _pad(positions, len(args))
     cast = [
@@ -136,7 +168,9 @@ def _apply(chosen: Overload, args: Sequence[Expr], parameters: Parameters, posit
     ]
     if chosen.impl in COMPARISONS:
         cast = comparable(cast, parameters)
-    return Call(chosen.impl, tuple(cast), chosen.result_type([a.type for a in cast]))
+    call = Call(chosen.impl, tuple(cast), chosen.result_type([a.type for a in cast]))
+    _check_zone(chosen.name, call, parameters, position)
+    return call
 
 
 def comparable(args: Sequence[Expr], parameters: Parameters) -> list[Expr]:

@@ -32,7 +32,7 @@ class StatementBinding:
         self.parsed = parsed
         self.catalog = catalog
         self.param_types = param_types
-        self.parameters = Parameters(param_types)
+        self.parameters = Parameters(param_types, catalog.zone)
         self.locate = parsed.locator()
 
     def for_inner(self, parsed: ParsedStatement) -> StatementBinding:
