@@ -57,7 +57,9 @@ def _describe_keys(layout: Layout, columns: Sequence[pa.Array], types: Sequence[
     """int64[1, key columns, WIDTH]; ValueError if the columns do not have the layout of the key's."""
     kinds = cell_kinds(types)
     wanted = [layout.types[c] for c in layout.key]
-    if kinds != cell_kinds(wanted) or any(a.scale != b.scale for a, b in zip(types, wanted, strict=True)):
+    if list(types) != wanted and (
+        kinds != cell_kinds(wanted) or any(a.scale != b.scale for a, b in zip(types, wanted, strict=True))
+    ):
         raise ValueError(f"key columns of types {tuple(map(str, types))} cannot match {tuple(map(str, wanted))}")
     return describe(columns, kinds)[None]
 
