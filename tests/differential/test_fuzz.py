@@ -13,8 +13,9 @@ from pathlib import Path
 import psycopg
 import pytest
 
+import eddyline
 from eddyline.testing.fuzz.oracles import prepare_postgres
-from eddyline.testing.fuzz.run import Tally, run_seed
+from eddyline.testing.fuzz.run import Mismatch, Tally, run_seed
 from eddyline.testing.postgres import PostgresServer
 
 SEEDS, STEPS, CHUNK = 300, 20, 10
@@ -69,6 +70,15 @@ def _check_totals(tallies: list[Tally]) -> None:
     }  # fmt: skip
     missed = {kind: total.checks[kind] for kind, count in least.items() if total.checks[kind] < count}
     assert not missed, f"compared too seldom: {missed}"
+
+
+def test_a_missing_row_is_noticed(
+    oracle: psycopg.Connection[tuple[object, ...]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = eddyline.Cursor.fetchall
+    monkeypatch.setattr(eddyline.Cursor, "fetchall", lambda cursor: whole(cursor)[1:])
+    with pytest.raises(Mismatch, match="missing"):
+        run_seed(0, STEPS, oracle, Tally())
 
 
 @pytest.mark.parametrize("first", range(10_000, 10_020, CHUNK))
