@@ -155,6 +155,18 @@ def test_many_small_inserts_leave_few_runs() -> None:
     assert trace.rows == sum(len(r) for r in trace.snapshot().runs)
 
 
+def test_a_reader_that_keeps_up_does_not_let_small_runs_pile_up() -> None:
+    layout, hasher, rng = LAYOUTS["int key"], Hasher(8), Random(8)
+    trace = Trace(layout)
+    reader = trace.handle(since=Frontier(0), through=Frontier(0))
+    most = 0
+    for _ in range(300):
+        one_row(layout, trace, hasher, rng)
+        most = max(most, trace.runs)
+        reader.set_through(trace.upper)
+    assert most <= 2 * TINY_RUNS + 2 * int(np.log2(trace.rows)) + 2
+
+
 def random_numbers(numbers: np.random.Generator, rows: int) -> pa.Array:
     return pa.array(numbers.integers(0, 2**60, rows))
 

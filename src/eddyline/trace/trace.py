@@ -163,20 +163,35 @@ class Trace:
         self._snapshot = Snapshot(self.layout, self._set, upper, self._since)
 
     def _fold_tiny(self) -> None:
-        """Merges the trailing tiny runs at once when there are many."""
-        runs = self._set.runs
+        """Merges the trailing tiny runs at once when there are many, on either side of the physical hold.
+
+        A reader that keeps up holds the boundary before the newest run, so the ones behind it are the ones that pile up.
+        """
         boundary = self._boundary()
-        start = len(runs)
+        runs = self._set.runs
+        stop = len(runs)
+        while stop > 0:
+            start = self._tiny_from(stop, boundary)
+            if stop - start >= TINY_RUNS:
+                merge = Merge(self.layout, runs[start:stop], self._since)
+                merge.work(merge.left_rows + 1)
+                merged = merge.result()
+                middle = () if merged is None else (merged,)
+                self._replace((*runs[:start], *middle, *runs[stop:]), self.upper)
+                return
+            if start in (0, stop) or not self._apart(runs[start - 1], runs[start], boundary):
+                return
+            stop = start
+
+    def _tiny_from(self, stop: int, boundary: Frontier | None) -> int:
+        """Where the neighbouring tiny runs that end before position ``stop`` begin."""
+        runs = self._set.runs
+        start = stop
         while start > 0 and len(runs[start - 1]) <= _TINY_ROWS and not self._merging(start - 1):
-            if start < len(runs) and self._apart(runs[start - 1], runs[start], boundary):
+            if start < stop and self._apart(runs[start - 1], runs[start], boundary):
                 break
             start -= 1
-        if len(runs) - start < TINY_RUNS:
-            return
-        merge = Merge(self.layout, runs[start:], self._since)
-        merge.work(merge.left_rows + 1)
-        merged = merge.result()
-        self._replace(runs[:start] if merged is None else (*runs[:start], merged), self.upper)
+        return start
 
     @staticmethod
     def _apart(older: Run, newer: Run, boundary: Frontier | None) -> bool:
