@@ -165,7 +165,7 @@ class Trace:
     def _fold_tiny(self) -> None:
         """Merges the trailing tiny runs at once when there are many, on either side of the physical hold.
 
-        A reader that keeps up holds the boundary before the newest run, so the ones behind it are the ones that pile up.
+        A reader that keeps up holds the boundary before the newest run: the ones behind it are those that pile up.
         """
         boundary = self._boundary()
         runs = self._set.runs
