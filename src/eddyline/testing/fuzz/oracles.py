@@ -23,15 +23,16 @@ Row = Sequence[object]
 #: constructs that DuckDB reads in another way than PostgreSQL, or does not have
 _NOT_PORTABLE = frozenset(
     {
-        "age", "any_list", "ascii", "at_time_zone", "avg_interval", "avg_numeric", "bits", "cast_char",
-        "cast_date", "cast_numeric", "cast_text", "cast_varchar", "ceil", "compare_numbers", "concat",
-        "concat_any", "concat_ws", "date_trunc", "divide", "extract", "extract_epoch", "extract_interval",
-        "extract_time", "floor", "guarded_divide", "interval_divide", "justify", "left", "like",
-        "local_at_time_zone", "lpad", "mod", "modulo", "numeric_divide", "numeric_multiply", "octet_length",
-        "plus_interval", "position", "power_numeric", "regex", "regexp_replace", "repeat", "reverse", "right",
-        "round", "round_to_int", "row_compare", "row_distinct", "row_in", "row_in_list", "row_is_null", "sign",
-        "split_part", "stddev", "stddev_float", "substring", "sum_interval", "translate", "trunc", "type_bytea",
-        "type_char", "type_interval", "type_time", "type_timestamptz", "variance",
+        "age", "any_list", "at_time_zone", "avg_interval", "avg_numeric", "boolean_chain", "bytea_substring",
+        "cast_char", "cast_date", "cast_numeric", "cast_text", "cast_varchar", "ceil", "compare_numbers",
+        "concat", "concat_any", "date_bin", "date_trunc", "divide", "extract", "extract_epoch",
+        "extract_interval", "extract_time", "floor", "guarded_divide", "interval_divide", "justify", "left",
+        "like", "local_at_time_zone", "lpad", "mod", "modulo", "numeric_divide", "numeric_multiply",
+        "octet_length", "operator_chain", "plus_interval", "position", "power_numeric", "regex",
+        "regexp_replace", "right", "round", "round_to_int", "row_compare", "row_distinct", "row_in",
+        "row_in_list", "sign", "split_part", "stddev", "stddev_float", "string_agg_bytea", "substring",
+        "sum_interval", "time_minus", "translate", "trunc", "trunc_in_zone", "type_bytea", "type_char",
+        "type_free_numeric", "type_interval", "type_time", "type_timestamptz", "variance",
     }
 )  # fmt: skip
 _DAYS_PER_MONTH, _MICROS_PER_DAY = 30, 86_400_000_000
