@@ -24,7 +24,7 @@ __all__ = ["Mismatch", "Tally", "run_seed"]
 _VIEWS = 3
 #: classes of errors that depend on the rows: cardinality, data, limits (a character that text can't hold)
 _ROW_ERRORS = ("21", "22", "54")
-_ANSWER_SECONDS = 10
+_ANSWER_SECONDS = 60
 _FRAME = ("BEGIN", "COMMIT", "ROLLBACK", "SAVEPOINT", "RELEASE")
 
 Rows = list[tuple[object, ...]]
