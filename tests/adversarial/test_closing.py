@@ -9,6 +9,10 @@ from collections.abc import Callable
 import pytest
 
 import eddyline
+from eddyline.compute.solo import Solo
+from eddyline.compute.worker import Worker
+from eddyline.storage.store import TableStore
+from eddyline.trace.hasher import Hasher
 
 ENDED = ("57P01", "57014", "08003")
 
@@ -75,7 +79,7 @@ def test_closing_a_session_ends_its_statement_however_early_it_comes(pause: floa
     with database() as db:
         for _ in range(20):
             session = db.session()
-            attempt = Attempt(lambda: session.execute("SELECT * FROM t AS OF 9000000000000000"))  # noqa: B023
+            attempt = Attempt(lambda: session.execute("SELECT * FROM t AS OF 9000000000000000"))  # noqa: B023 - runs within this turn of the loop
             time.sleep(pause)
             session.close()
             assert attempt.ended() in ENDED
@@ -90,3 +94,24 @@ def test_a_timeout_while_waiting_for_a_lock_is_a_cancelled_statement() -> None:
         with pytest.raises(eddyline.OperationalError) as caught:
             waiter.execute("UPDATE t SET b = 2")
         assert caught.value.sqlstate == "57014"
+
+
+def test_a_worker_whose_step_takes_the_last_wake_up_still_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    solo: list[Solo] = []
+    closing = threading.Event()
+    real = Worker.step
+
+    def late(worker: Worker) -> bool:
+        if closing.wait(5):
+            while not worker.inbox._awake or not solo[0]._stop.is_set():
+                time.sleep(0.001)
+        return real(worker)
+
+    monkeypatch.setattr(Worker, "step", late)
+    hasher = Hasher()
+    solo.append(Solo(TableStore(hasher), hasher))
+    thread = threading.Thread(target=solo[0].close, daemon=True)
+    thread.start()
+    closing.set()
+    thread.join(10)
+    assert not thread.is_alive(), "close waits for a worker that sleeps"

@@ -9,6 +9,7 @@ import pytest
 
 import eddyline
 from eddyline.controller.controller import Controller
+from eddyline.repr.time import Time
 
 
 @pytest.fixture
@@ -93,10 +94,10 @@ def test_a_read_is_answered_though_storage_compacts_while_it_is_planned(
         store = self._store
         monkeypatch.setattr(store, "_retention_us", 0)
         for _ in range(2):
-            store.append({}, store.tables_upper + next(step))
+            store.append({}, Time(store.tables_upper + next(step)))
             store.work(1)
             store.work(1)
-        return create(self, *args, **options)  # type: ignore[arg-type]
+        return create(self, *args, **options)  # type: ignore[arg-type]  # passed on
 
     monkeypatch.setattr(Controller, "create_dataflow", compacting)
     for _ in range(5):

@@ -214,6 +214,7 @@ def _peek_index(context: ReadContext, plan: ReadPlan, peek: PeekPlan, as_of: Tim
     if answer is None:
         waiter = Waiter()
         with engine.control() as controller, _too_old():
+            _check_there(controller, (peek.index,))
             uuid = controller.peek(peek.index, at, peek.mfp, key_types=peek.key_types, keys=keys)
             engine.expect(uuid, waiter)
         try:
@@ -334,7 +335,7 @@ def choose_time(
         return Time(max(since, min(sealed, transaction.newest)))
     if transaction.explicit:
         transaction.reads.update(tables)
-    written = max((engine.store.last_write(t) for t in tables if t in engine.store), default=Time(0))
+    written = engine.store.newest_write(tables)
     if transaction.explicit:
         at = max(min(written, transaction.newest), since)
         if at > transaction.newest:

@@ -297,11 +297,14 @@ def _lock(context: ReadContext, tables: set[str]) -> None:
     if transaction.read_only:
         raise make_error("25006", "cannot write in a read-only transaction")
     engine.locks.acquire(transaction.owner, tables, deadline=interrupt.deadline, cancelled=interrupt.cancelled)
+    with engine.control() as controller:
+        if not all(controller.exists(t) for t in tables):
+            raise make_error("40001", "a table of the statement was dropped meanwhile")
     if not transaction.explicit:
         transaction.refresh(engine)
         return
     assert transaction.newest is not None
-    if any(t in engine.store and engine.store.last_write(t) > transaction.newest for t in tables):
+    if engine.store.newest_write(tables) > transaction.newest:
         raise make_error("40001", "could not serialize access due to concurrent update", hint="retry the transaction")
 
 

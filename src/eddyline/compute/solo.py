@@ -153,7 +153,8 @@ class Solo:
     def _run(self, worker: Worker) -> None:
         try:
             while not self._stop.is_set():
-                if not worker.step():
+                # Asked again: the step may have taken the wake-up that came with the end.
+                if not worker.step() and not self._stop.is_set():
                     worker.inbox.wait()
         except Exception as error:  # noqa: BLE001 - as in ``step``
             _log.exception("worker %d failed", worker.index)

@@ -18,7 +18,7 @@ from __future__ import annotations
 import dataclasses
 import threading
 import time as wall
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -182,6 +182,12 @@ class TableStore:
         collection = self._collection(id)
         with self._state:
             return collection.since
+
+    def newest_write(self, ids: Iterable[str]) -> Time:
+        """The last write to any of ``ids``; the ones that are not there, or no longer, count for nothing."""
+        with self._state:
+            found = (self._collections.get(id) for id in ids)
+            return max((c.last_write for c in found if c is not None), default=Time(0))
 
     def last_write(self, id: str) -> Time:
         """The time of the newest commit that changed the collection, or of its creation.
