@@ -1,0 +1,75 @@
+"""An exception inside the replica: waiting statements fail with 58000, it is rebuilt, and every answer is right again."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections import Counter
+from typing import Any
+
+import pytest
+
+import eddyline
+from eddyline.compute.exports import MaterializedViewSink
+from eddyline.compute.imports import ImportIndexOperator, ImportSourceOperator
+from eddyline.compute.operators.arrange import ArrangeOperator
+from eddyline.compute.operators.join import JoinOperator
+from eddyline.compute.operators.mfp import MfpOperator
+from eddyline.compute.operators.reduce import ReduceOperator
+
+READS = ("SELECT s - 1 FROM shifted", "SELECT s FROM stored", "SELECT sum(n) FROM pairs")
+
+
+def database(workers: int) -> eddyline.Connection:
+    db = eddyline.connect(workers=workers)
+    db.execute("CREATE TABLE t (a int PRIMARY KEY, b int)")
+    db.execute("CREATE VIEW pairs AS SELECT x.b, count(*) AS n FROM t x JOIN t y ON x.b = y.b GROUP BY x.b")
+    db.execute("CREATE INDEX ON pairs (b)")
+    db.execute("CREATE MATERIALIZED VIEW stored AS SELECT sum(n) AS s FROM pairs")
+    db.execute("CREATE VIEW shifted AS SELECT s + 1 AS s FROM stored")
+    db.execute("CREATE INDEX ON shifted (s)")
+    db.append("t", [{"a": i, "b": i % 7} for i in range(300)])
+    return db
+
+
+def answer(db: eddyline.Connection, query: str) -> list[tuple[Any, ...]]:
+    """Tried again while the replica is lost."""
+    for _ in range(50):
+        try:
+            return db.execute(query).fetchall()
+        except eddyline.OperationalError as error:
+            assert error.sqlstate == "58000"
+            time.sleep(0.02)
+    raise AssertionError("the replica does not come back")
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize(
+    "operator",
+    [
+        ReduceOperator, JoinOperator, MaterializedViewSink, MfpOperator, ImportSourceOperator, ArrangeOperator,
+        ImportIndexOperator,
+    ],
+)  # fmt: skip
+def test_a_failure_in_an_operator_is_healed(operator: Any, workers: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    db = database(workers)
+    step, calls = operator.step, itertools.count()
+
+    def failing(self: Any) -> bool:
+        if next(calls) == 0:
+            raise RuntimeError("injected")
+        return bool(step(self))
+
+    try:
+        answer(db, READS[0])
+        monkeypatch.setattr(operator, "step", failing)
+        db.append("t", [{"a": 1000, "b": 3}])
+        answer(db, READS[0])
+        db.append("t", [{"a": 1001, "b": 3}])
+        db.delete("t", [{"a": 1000}, {"a": 5}])
+        groups = Counter(b for (b,) in answer(db, "SELECT b FROM t"))
+        assert sum(groups.values()) == 300
+        for query in READS:
+            assert answer(db, query) == [(sum(n * n for n in groups.values()),)]
+    finally:
+        db.close()
