@@ -1,4 +1,4 @@
-"""An exception inside the replica: waiting statements fail with 58000, it is rebuilt, and every answer is right again."""
+"""An exception inside the replica: waiting statements fail with 58000, and after a rebuild every answer is right."""
 
 from __future__ import annotations
 
