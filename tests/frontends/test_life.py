@@ -19,7 +19,7 @@ import eddyline
 
 ROOT = Path(__file__).parents[2]
 #: a statement that takes long enough to be interrupted
-SLOW = "SELECT count(*) FROM generate_series(1, 3000) AS a (x), generate_series(1, 3000) AS b (y) WHERE x * y % 7 = 3"
+SLOW = "SELECT count(*) FROM generate_series(1, 20000) AS a (x), generate_series(1, 20000) AS b (y) WHERE x * y % 7 = 3"
 
 
 def run(program: str, *, timeout: float = 120) -> subprocess.CompletedProcess[str]:
