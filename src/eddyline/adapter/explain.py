@@ -54,7 +54,7 @@ def _statement_plan(statement: Explain, catalog: CatalogView, names: Names) -> s
 
 def _query_plan(relation: Relation, catalog: CatalogView, names: Names) -> str:
     plan = plan_read(relation, catalog)
-    return explain_query(plan.relation, plan.facts.indexes, names)
+    return explain_query(plan.relation, plan.facts.indexes, names, plan.stored_keys)
 
 
 def _object_plan(item: CatalogItem, catalog: CatalogView, names: Names) -> str:

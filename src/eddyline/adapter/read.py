@@ -200,8 +200,33 @@ def _read_at(
         _wait_closed(context, plan, as_of)
     prepared = _prepared(context, plan, parameters)
     if isinstance(prepared, PeekPlan):
-        return _peek_index(context, plan, prepared, as_of)
+        read = _look_up_storage if prepared.from_storage else _peek_index
+        return read(context, plan, prepared, as_of)
     return _peek_one_shot(context, plan, prepared, as_of)
+
+
+def _look_up_storage(context: ReadContext, plan: ReadPlan, peek: PeekPlan, as_of: Time | None) -> tuple[Batch, Time]:
+    """Rows of a table by its primary key, on this thread: storage has every commit as soon as it is acknowledged."""
+    engine, table = context.engine, peek.on
+    keys = peek.literal_keys()
+    assert keys is not None
+    with engine.control() as controller:
+        _check_there(controller, (table,))
+        holds = controller.acquire_holds((table,))
+        try:
+            at = choose_time(context, controller, (table,), plan.tables, as_of)
+        except BaseException:
+            holds.close()
+            raise
+    try:
+        columns = tuple(_literal_column([key[i] for key in keys], t) for i, t in enumerate(peek.key_types))
+        rows = engine.store.lookup(table, columns, at) if keys else Batch.empty(engine.store.types(table))
+    finally:
+        with engine.control_unchecked():
+            holds.close()
+    found, errors = apply_mfp(peek.mfp, rows)
+    _raise_first(errors)
+    return found, at
 
 
 def _peek_index(context: ReadContext, plan: ReadPlan, peek: PeekPlan, as_of: Time | None) -> tuple[Batch, Time]:

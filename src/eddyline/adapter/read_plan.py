@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from eddyline.adapter.catalog_changes import gets
@@ -27,6 +27,7 @@ class ReadPlan:
 
     ``operators``: the plan of a one-shot dataflow, where neither parameters nor the clock change it.
     ``tables``: the base tables below, through views and materialized views.
+    ``stored_keys``: primary keys, by which storage finds rows.
     """
 
     relation: Relation
@@ -34,6 +35,7 @@ class ReadPlan:
     operators: tuple[Operator, ...] | None
     tables: tuple[str, ...]
     facts: CatalogFacts
+    stored_keys: tuple[IndexFacts, ...]
     clocked: bool
     parameterised: bool
 
@@ -50,7 +52,8 @@ def plan_read(relation: Relation, catalog: CatalogView, *, use_indexes: bool = T
         return item.relation
 
     optimized = optimize(inline_views(relation, definition), facts)
-    fast = fast_path(optimized, facts.indexes)
+    stored_keys = tuple(_stored_keys(gets(optimized), catalog))
+    fast = fast_path(optimized, facts.indexes, stored_keys)
     clocked, parameterised = reads_clock(optimized), has_parameters(optimized)
     fixed = fast is None and not clocked and not parameterised
     return ReadPlan(
@@ -59,9 +62,17 @@ def plan_read(relation: Relation, catalog: CatalogView, *, use_indexes: bool = T
         operators=lower(optimized, facts.indexes, unique_keys=facts.unique_keys) if fixed else None,
         tables=base_tables(gets(relation), catalog),
         facts=facts,
+        stored_keys=stored_keys,
         clocked=clocked,
         parameterised=parameterised,
     )
+
+
+def _stored_keys(ids: Iterable[str], catalog: CatalogView) -> Iterator[IndexFacts]:
+    for id in sorted(ids):
+        item = catalog.item(id)
+        if item is not None and item.kind is ItemKind.TABLE and item.primary_key:
+            yield IndexFacts(id, id, item.primary_key, item.types)
 
 
 def base_tables(ids: Iterable[str], catalog: CatalogView) -> tuple[str, ...]:

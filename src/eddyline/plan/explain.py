@@ -50,10 +50,12 @@ class Names:
         self.columns = columns
 
 
-def explain_query(relation: Relation, indexes: Sequence[IndexFacts], names: Names | None = None) -> str:
+def explain_query(
+    relation: Relation, indexes: Sequence[IndexFacts], names: Names | None = None, stored: Sequence[IndexFacts] = ()
+) -> str:
     """How an optimized query is answered: off an index, from constants, or by a dataflow that ends with the read."""
     names = names or Names()
-    quick = fast_path(relation, indexes)
+    quick = fast_path(relation, indexes, stored)
     if quick is not None:
         return "\n".join(_fast_path_lines(quick, names))
     lines = ["One-shot dataflow", *(INDENT + line for line in explain_relation(relation, names).splitlines())]
@@ -93,12 +95,14 @@ def _fast_path_lines(plan: FastPath, names: Names) -> list[str]:
             return [f"Fast path: {len(plan.rows)} constant row(s)", *_mfp_lines(plan.mfp, len(plan.types), None)]
         case PeekPlan():
             columns = names.columns(plan.on)
-            title = f"{names.object_name(plan.index)} on {names.object_name(plan.on)}"
+            title = f"index {names.object_name(plan.index)} on {names.object_name(plan.on)}"
+            if plan.from_storage:
+                title = f"the primary key of {names.object_name(plan.on)}"
             if plan.keys is None:
-                first = f"Fast path: walk of index {title}"
+                first = f"Fast path: walk of {title}"
             else:
                 keys = ", ".join("(" + ", ".join(describe(e) for e in key) + ")" for key in plan.keys)
-                first = f"Fast path: lookup in index {title}, key {keys}"
+                first = f"Fast path: lookup in {title}, key {keys}"
             width = len(columns) if columns is not None else None
             return [first, *_mfp_lines(plan.mfp, width, columns)]
 

@@ -40,7 +40,8 @@ _TEXTS = frozenset({Kind.TEXT, Kind.VARCHAR})
 
 
 class PeekPlan(msgspec.Struct, frozen=True):
-    """Read index ``index`` on ``on``: the rows with one of ``keys`` (None: all), then ``mfp``.
+    """Read index ``index`` on ``on`` (or ``on`` itself, by its stored key): the rows with one of ``keys`` (None: all),
+    then ``mfp``.
 
     A key has one literal or parameter for each of the index's key columns, whose types are ``key_types``.
     """
@@ -50,6 +51,11 @@ class PeekPlan(msgspec.Struct, frozen=True):
     key_types: tuple[SqlType, ...]
     keys: tuple[tuple[Expr, ...], ...] | None
     mfp: Mfp
+
+    @property
+    def from_storage(self) -> bool:
+        """Whether storage finds the rows, without an index."""
+        return self.index == self.on
 
     def literal_keys(self) -> tuple[tuple[LiteralValue, ...], ...] | None:
         """The keys as values of the key columns' types: no NULL (it equals nothing), no value that the column cannot
@@ -76,8 +82,12 @@ class ConstantPlan(msgspec.Struct, frozen=True):
 FastPath: TypeAlias = PeekPlan | ConstantPlan
 
 
-def fast_path(relation: Relation, indexes: Sequence[IndexFacts]) -> FastPath | None:
-    """The plan without a dataflow for an optimized relation; None if it needs one."""
+def fast_path(relation: Relation, indexes: Sequence[IndexFacts], stored: Sequence[IndexFacts] = ()) -> FastPath | None:
+    """The plan without a dataflow for an optimized relation; None if it needs one.
+
+    ``stored``: keys by which storage itself finds the rows of a table, with the table's id as theirs.  Lookups prefer
+    them, since storage is never behind; they are no way to read everything.
+    """
     chain: list[Map | Filter | Project] = []
     while isinstance(relation, (Map, Filter, Project)):
         chain.append(relation)
@@ -89,15 +99,18 @@ def fast_path(relation: Relation, indexes: Sequence[IndexFacts]) -> FastPath | N
         return None
     on = relation.id
     own = [i for i in indexes if i.on == on]
-    if not own:
+    keyed = [i for i in stored if i.on == on]
+    if not own and not keyed:
         return None
     found = _equalities(relation.types, chain)
-    for index in sorted(own, key=lambda i: -len(i.key)):
+    for index in (*keyed, *sorted(own, key=lambda i: -len(i.key))):
         lookup = _lookup(index, found)
         if lookup is not None:
             keys, used = lookup
             mfp = _through(relation.types, chain, used)
             return PeekPlan(index.id, on, _key_types(index), keys, mfp)
+    if not own:
+        return None
     return PeekPlan(own[0].id, on, _key_types(own[0]), None, _through(relation.types, chain, frozenset()))
 
 

@@ -72,7 +72,7 @@ EXPLAIN SELECT o.id, c.name FROM orders o JOIN customers c USING (cust);
 --> Indexes used: customers_cust
 EXPLAIN SELECT name FROM customers WHERE cust = 3;
 --> QUERY PLAN
---> Fast path: lookup in index customers_cust on customers, key (3)
+--> Fast path: lookup in the primary key of customers, key (3)
 -->   Project name
 
 -- A constant false needs no data.
@@ -116,11 +116,9 @@ EXPLAIN SELECT DISTINCT ON (cust) cust, id FROM orders ORDER BY cust, amount DES
 EXPLAIN UPDATE orders SET amount = 0 WHERE id = 3;
 --> QUERY PLAN
 --> Update on orders
--->   One-shot dataflow
--->     Project id, cust, amount, id, cust, 0.00
--->       Map 0.00
--->         Filter (id = 3)
--->           Get orders
+-->   Fast path: lookup in the primary key of orders, key (3)
+-->     Map 0.00
+-->     Project id, cust, amount, id, cust, (0.00)
 EXPLAIN VIEW spend;
 --> QUERY PLAN
 --> Reduce by cust: sum(amount), count(*)
