@@ -56,6 +56,9 @@ def test_set_show_reset(db: eddyline.Connection) -> None:
         ("SET statement_timeout = 'soon'", "22023"),
         ("SET datestyle = 'German'", "22023"),
         ("SET timezone = 'Europe/Nowhere'", "22023"),
+        ("SET extra_float_digits = 0", "0A000"),
+        ("SET extra_float_digits = 4", "22023"),
+        ("SET extra_float_digits = 'few'", "22023"),
     ],
 )
 def test_settings_that_are_refused(db: eddyline.Connection, statement: str, sqlstate: str) -> None:
@@ -68,6 +71,99 @@ def test_set_local_ends_with_its_transaction(db: eddyline.Connection) -> None:
     assert show(db, "application_name") == "inner"
     db.execute("COMMIT")
     assert show(db, "application_name") == ""
+
+
+def test_set_local_outside_a_transaction_does_nothing(db: eddyline.Connection) -> None:
+    db.execute("SET LOCAL application_name = 'x'")
+    assert show(db, "application_name") == ""
+    assert refused(db, "SET LOCAL statement_timeout = 'soon'") == "22023"
+
+
+def test_a_rollback_takes_settings_back(db: eddyline.Connection) -> None:
+    db.execute("BEGIN")
+    db.execute("SET application_name = 'lost'")
+    db.execute("ROLLBACK")
+    assert show(db, "application_name") == ""
+    db.execute("BEGIN")
+    db.execute("SET application_name = 'kept'")
+    db.execute("SAVEPOINT a")
+    db.execute("SET application_name = 'lost'")
+    db.execute("SET LOCAL application_name = 'lost too'")
+    db.execute("ROLLBACK TO a")
+    assert show(db, "application_name") == "kept"
+    db.execute("COMMIT")
+    assert show(db, "application_name") == "kept"
+    db.execute("BEGIN")
+    db.execute("SET LOCAL application_name = 'inner'")
+    db.execute("SET application_name = 'outer'")
+    assert show(db, "application_name") == "outer"
+    db.execute("COMMIT")
+    assert show(db, "application_name") == "outer"
+
+
+def test_a_failed_transaction_takes_its_settings_back_at_commit(db: eddyline.Connection) -> None:
+    db.execute("BEGIN")
+    db.execute("SET application_name = 'lost'")
+    assert refused(db, "SELECT nothing") == "42703"
+    assert db.execute("COMMIT").statusmessage == "ROLLBACK"
+    assert show(db, "application_name") == ""
+
+
+@pytest.mark.parametrize(
+    ("values", "shown"),
+    [
+        ('"My S", b', '"My S", b'),
+        ("'a, b'", '"a, b"'),
+        ("''", '""'),
+        ('"$user", public', '"$user", public'),
+        ('"a""b"', '"a""b"'),
+    ],
+)
+def test_the_search_path_is_shown_as_it_reads(db: eddyline.Connection, values: str, shown: str) -> None:
+    db.execute(f"SET search_path = {values}")
+    assert show(db, "search_path") == shown
+
+
+def test_a_schema_of_any_name_is_found_again_after_set_local(db: eddyline.Connection) -> None:
+    db.execute('CREATE SCHEMA "a, b"')
+    db.execute('CREATE TABLE "a, b".only_there (x int)')
+    db.execute('SET search_path = "a, b", "$user"')
+    db.execute("BEGIN")
+    db.execute("SET LOCAL search_path = public")
+    db.execute("COMMIT")
+    assert db.execute("SELECT * FROM only_there").fetchall() == []
+
+
+def test_both_names_of_the_isolation_level_are_one_setting(db: eddyline.Connection) -> None:
+    db.execute("SET default_transaction_isolation = 'serializable'")
+    assert show(db, "transaction_isolation") == "serializable"
+    db.execute("BEGIN")
+    db.execute("SET transaction_isolation = 'strict serializable'")
+    assert show(db, "transaction_isolation") == "strict serializable"
+    assert show(db, "default_transaction_isolation") == "serializable"
+    db.execute("SELECT 1")
+    assert refused(db, "SET transaction_isolation = 'serializable'") == "25001"
+    db.execute("ROLLBACK")
+    assert show(db, "transaction_isolation") == "serializable"
+
+
+def test_a_transaction_can_be_made_read_only(db: eddyline.Connection) -> None:
+    db.execute("SET transaction_read_only = on")
+    assert show(db, "transaction_read_only") == "off", "there is no transaction"
+    db.execute("BEGIN")
+    db.execute("SELECT 1")
+    db.execute("SET transaction_read_only = on")
+    assert show(db, "transaction_read_only") == "on"
+    db.execute("COMMIT AND CHAIN")
+    assert show(db, "transaction_read_only") == "on"
+    assert refused(db, "INSERT INTO t VALUES (3, 'z')") == "25006"
+    db.execute("ROLLBACK AND CHAIN")
+    assert refused(db, "INSERT INTO t VALUES (3, 'z')") == "25006"
+    db.execute("ROLLBACK")
+    assert show(db, "transaction_read_only") == "off"
+    db.execute("SET default_transaction_read_only = on")
+    assert show(db, "transaction_read_only") == "on"
+    assert refused(db, "INSERT INTO t VALUES (3, 'z')") == "25006"
 
 
 def test_the_search_path_decides_names(db: eddyline.Connection) -> None:
@@ -113,6 +209,15 @@ def test_prepared_statements_follow_the_catalog(db: eddyline.Connection) -> None
     assert refused(db, "EXECUTE q (0)") == "42P01"
     db.execute("CREATE TABLE t (a int)")
     assert db.execute("EXECUTE q (0)").fetchall() == [(0,)]
+
+
+def test_prepared_statements_follow_the_search_path(db: eddyline.Connection) -> None:
+    db.execute("CREATE SCHEMA s")
+    db.execute("CREATE TABLE s.t (c int)")
+    db.execute("PREPARE q AS SELECT count(*) FROM t")
+    assert db.execute("EXECUTE q").fetchall() == [(2,)]
+    db.execute("SET search_path = s")
+    assert db.execute("EXECUTE q").fetchall() == [(0,)]
 
 
 def test_discard_all(db: eddyline.Connection) -> None:

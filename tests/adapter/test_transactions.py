@@ -192,6 +192,19 @@ def test_waiting_for_a_lock_obeys_timeout_and_cancel(db: eddyline.Connection, ot
     other.execute("UPDATE t SET b = 1")
 
 
+def test_waiting_for_a_lock_obeys_lock_timeout(db: eddyline.Connection, other: eddyline.Connection) -> None:
+    db.execute("BEGIN")
+    db.execute("UPDATE t SET b = 0")
+    other.execute("SET lock_timeout = '60ms'")
+    assert refused(other, "UPDATE t SET b = 1") == "55P03"
+    other.execute("BEGIN")
+    other.execute("INSERT INTO t VALUES (9, 9)")
+    assert refused(other, "COMMIT") == "55P03"
+    db.rollback()
+    other.execute("UPDATE t SET b = 1")
+    assert rows(other) == [(1, 1), (2, 1)]
+
+
 def test_plain_inserts_do_not_wait_for_writers(db: eddyline.Connection, other: eddyline.Connection) -> None:
     db.execute("BEGIN")
     db.execute("UPDATE t SET b = 0 WHERE a = 1")

@@ -35,18 +35,33 @@ class LockTable:
         self._closed = False
 
     def acquire(
-        self, owner: Owner, tables: Iterable[str], *, deadline: float | None, cancelled: Callable[[], bool]
+        self,
+        owner: Owner,
+        tables: Iterable[str],
+        *,
+        deadline: float | None,
+        timeout_s: float | None,
+        cancelled: Callable[[], bool],
     ) -> None:
         """Takes the locks of ``tables`` for ``owner``, in id order; ``deadline`` is on the monotonic clock.
 
-        Raises 40P01 on a deadlock, 57014 past the deadline and when ``cancelled()``, 57P01 when the database
-        closes.  Locks taken before the failure stay with the owner until it releases.
+        Raises 40P01 on a deadlock, 55P03 after ``timeout_s`` of waiting for one table, 57014 past the deadline and
+        when ``cancelled()``, 57P01 when the database closes.  Locks taken before the failure stay with the owner until
+        it releases.
         """
         with self._mutex:
             for table in sorted(tables):
-                self._acquire_one(owner, table, deadline, cancelled)
+                self._acquire_one(owner, table, deadline, timeout_s, cancelled)
 
-    def _acquire_one(self, owner: Owner, table: str, deadline: float | None, cancelled: Callable[[], bool]) -> None:
+    def _acquire_one(
+        self,
+        owner: Owner,
+        table: str,
+        deadline: float | None,
+        timeout_s: float | None,
+        cancelled: Callable[[], bool],
+    ) -> None:
+        began = time.monotonic()
         try:
             while (holder := self._owners.get(table)) is not None and holder is not owner:
                 if self._closed:
@@ -57,6 +72,8 @@ class LockTable:
                     raise make_error("57014", "canceling statement due to user request")
                 if deadline is not None and time.monotonic() >= deadline:
                     raise make_error("57014", "canceling statement due to statement timeout")
+                if timeout_s is not None and time.monotonic() >= began + timeout_s:
+                    raise make_error("55P03", "canceling statement due to lock timeout")
                 owner.waits_for = table
                 # Woken by every release; the bound lets cancellation and the deadline be seen.
                 self._released.wait(0.05)

@@ -8,12 +8,12 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeVar, get_args
+from typing import Any, TypeAlias, TypeVar, get_args
 
 import pyarrow as pa
 
 from eddyline.adapter import ingest_rows, write
-from eddyline.adapter.catalog import CatalogSnapshot
+from eddyline.adapter.catalog import CatalogSnapshot, SearchPathView
 from eddyline.adapter.copy import copy
 from eddyline.adapter.define import Definition, define, define_table_as
 from eddyline.adapter.engine import Engine
@@ -42,17 +42,23 @@ from eddyline.sql.parse import parse
 __all__ = ["Session"]
 
 T = TypeVar("T")
+#: catalog version, search path, TimeZone
+_Meaning: TypeAlias = tuple[int, tuple[str, ...], str | None]
 _DEFINITIONS = (*get_args(Definition), st.CreateTableAs)
 _ALLOWED_WHEN_FAILED = (st.Rollback, st.RollbackTo, st.Commit)
 
 
 @dataclass(frozen=True, slots=True)
 class _Named:
-    """A statement of PREPARE; bound again when the catalog or the session's TimeZone has changed."""
+    """A statement of PREPARE; bound again when what its names and literals mean may have changed."""
 
     source: st.Prepare
     prepared: Prepared
-    version: tuple[int, str | None]  # of the catalog; the TimeZone
+    meaning: _Meaning
+
+
+def _meaning(catalog: SearchPathView) -> _Meaning:
+    return catalog.version, catalog.search_path, catalog.zone
 
 
 class Session:
@@ -87,7 +93,7 @@ class Session:
             return  # its locks may be held by threads that the child does not have
         self.cancel()
         with self._turn:
-            self._end_transaction()
+            self._end_transaction(committed=False)
             self._named.clear()
 
     def cancel(self) -> None:
@@ -133,7 +139,7 @@ class Session:
                     affected += max(outcome.affected, 0)
             except BaseException:
                 if own:
-                    self._end_transaction()
+                    self._end_transaction(committed=False)
                 raise
             finished = self.commit() if own else None
             return Outcome(outcome.tag, affected=affected, time=finished)
@@ -225,6 +231,7 @@ class Session:
         if transaction is None:
             transaction = Transaction(False, self._settings.get("transaction_isolation"))
             transaction.read_only = self._settings.get("default_transaction_read_only") == "on"
+        transaction.lock_timeout_s = self._settings.duration_s("lock_timeout")
         try:
             transaction.begin_reading(self._engine)
             assert transaction.catalog is not None
@@ -250,7 +257,11 @@ class Session:
             return None
         engine = self._engine
         engine.locks.acquire(
-            transaction.owner, transaction.writes, deadline=interrupt.deadline, cancelled=interrupt.cancelled
+            transaction.owner,
+            transaction.writes,
+            deadline=interrupt.deadline,
+            timeout_s=self._settings.duration_s("lock_timeout"),
+            cancelled=interrupt.cancelled,
         )
         writes = {t: Batch.concat(b[0].types, b) for t, b in transaction.writes.items()}
         with engine.commit_lock:  # nobody writes or drops between the checks and the commit
@@ -272,20 +283,25 @@ class Session:
         transaction = self._transaction
         if transaction is None:
             return None
+        committed = False
         try:
-            return None if transaction.failed else self._commit_writes(transaction, interrupt)
+            at = None if transaction.failed else self._commit_writes(transaction, interrupt)
+            committed = not transaction.failed
+            return at
         finally:
-            self._end_transaction()
+            self._end_transaction(committed=committed)
 
     def rollback(self) -> None:
         """Rolls the open transaction back."""
         with self._turn:
             self.check_usable()
-            self._end_transaction()
+            self._end_transaction(committed=False)
 
-    def _end_transaction(self) -> None:
+    def _end_transaction(self, *, committed: bool) -> None:
         transaction, self._transaction = self._transaction, None
         if transaction is not None:
+            if not committed and transaction.settings is not None:
+                self._settings.state = transaction.settings
             transaction.end(self._engine)
         self._settings.end_transaction()
 
@@ -302,6 +318,7 @@ class Session:
         self._transaction.read_only = (
             self._settings.get("default_transaction_read_only") == "on" if read_only is None else read_only
         )
+        self._transaction.settings = self._settings.state
         return Outcome("BEGIN")
 
     def _required_transaction(self, what: str) -> Transaction:
@@ -320,21 +337,24 @@ class Session:
             case st.Rollback():
                 return self._rollback_statement(statement)
             case st.Savepoint():
-                self._required_transaction("SAVEPOINT").savepoint(statement.name)
+                self._required_transaction("SAVEPOINT").savepoint(statement.name, self._settings.state)
                 return Outcome("SAVEPOINT")
             case st.Release():
                 self._required_transaction("RELEASE SAVEPOINT").release(statement.name)
                 return Outcome("RELEASE")
             case st.RollbackTo():
-                self._required_transaction("ROLLBACK TO SAVEPOINT").rollback_to(statement.name)
+                transaction = self._required_transaction("ROLLBACK TO SAVEPOINT")
+                self._settings.state = transaction.rollback_to(statement.name)
                 return Outcome("ROLLBACK")
             case st.SetTransaction():
                 return self._set_transaction(statement)
             case st.Set():
-                self._settings.set(statement.name, statement.values, local=statement.local and self.in_transaction)
-                return Outcome("SET")
+                return self._set(statement)
             case st.Reset():
-                self._settings.reset(statement.name)
+                if statement.name is None:
+                    self._settings.reset(None)
+                else:
+                    self._set(st.Set(statement.name, None))
                 return Outcome("RESET")
             case st.Show():
                 return self._show(statement)
@@ -350,20 +370,34 @@ class Session:
     def _commit_statement(self, statement: st.Commit) -> Outcome:
         if self._transaction is None:
             return Outcome("COMMIT", notices=("there is no transaction in progress",))
-        failed, level = self._transaction.failed, self._transaction.isolation
+        failed, next_one = self._transaction.failed, _same_kind(self._transaction)
         committed = self._commit(self._running or Interrupt(None))
         if statement.chain:
-            self._begin(st.Begin(isolation=level))
+            self._begin(next_one)
         return Outcome("ROLLBACK" if failed else "COMMIT", time=committed)
 
     def _rollback_statement(self, statement: st.Rollback) -> Outcome:
         if self._transaction is None:
             return Outcome("ROLLBACK", notices=("there is no transaction in progress",))
-        level = self._transaction.isolation
-        self._end_transaction()
+        next_one = _same_kind(self._transaction)
+        self._end_transaction(committed=False)
         if statement.chain:
-            self._begin(st.Begin(isolation=level))
+            self._begin(next_one)
         return Outcome("ROLLBACK")
+
+    def _set(self, statement: st.Set) -> Outcome:
+        value = self._settings.checked(statement.name, statement.values)
+        match statement.name:
+            case "transaction_read_only":
+                chosen = value if statement.values is not None else self._settings.get("default_transaction_read_only")
+                return self._set_transaction(st.SetTransaction(None, chosen == "on", session=False))
+            case "transaction_isolation" if self._transaction is not None:
+                level = value if statement.values is not None else self._settings.get("transaction_isolation")
+                return self._set_transaction(st.SetTransaction(level, None, session=False))
+        if statement.local and self._transaction is None:
+            return Outcome("SET", notices=("SET LOCAL can only be used in transaction blocks",))
+        self._settings.set(statement.name, statement.values, local=statement.local)
+        return Outcome("SET")
 
     def _set_transaction(self, statement: st.SetTransaction) -> Outcome:
         if statement.session:
@@ -376,7 +410,8 @@ class Session:
             return Outcome("SET")
         if self._transaction is None:
             return Outcome("SET", notices=("SET TRANSACTION can only be used in transaction blocks",))
-        if self._transaction.newest is not None:
+        late = self._transaction.newest is not None
+        if late and (statement.isolation is not None or statement.read_only is False):
             raise make_error("25001", "SET TRANSACTION must be called before any query")
         if statement.isolation is not None:
             self._transaction.isolation = isolation_level(statement.isolation)
@@ -390,8 +425,12 @@ class Session:
             rows: list[tuple[str, ...]] = list(self._settings.all())
         else:
             value = self._settings.get(statement.name)
-            if statement.name.lower() == "transaction_isolation" and self._transaction is not None:
-                value = self._transaction.isolation
+            if self._transaction is not None:
+                match statement.name.lower():
+                    case "transaction_isolation":
+                        value = self._transaction.isolation
+                    case "transaction_read_only":
+                        value = "on" if self._transaction.read_only else "off"
             names, rows = (statement.name,), [(value,)]
         return Outcome("SHOW", literal_result(names, (TEXT,) * len(names), rows))
 
@@ -399,9 +438,7 @@ class Session:
         if statement.name in self._named:
             raise make_error("42P05", f'prepared statement "{statement.name}" already exists')
         catalog = self._catalog().view(self._settings.search_path, self._settings.zone)
-        self._named[statement.name] = _Named(
-            statement, _bind_named(statement, catalog), (catalog.version, catalog.zone)
-        )
+        self._named[statement.name] = _Named(statement, _bind_named(statement, catalog), _meaning(catalog))
         return Outcome("PREPARE")
 
     def _execute_named(self, statement: st.Execute, interrupt: Interrupt, file: Any) -> Outcome:
@@ -409,8 +446,8 @@ class Session:
         if named is None:
             raise make_error("26000", f'prepared statement "{statement.name}" does not exist')
         catalog = self._catalog().view(self._settings.search_path, self._settings.zone)
-        if named.version != (catalog.version, catalog.zone):
-            named = _Named(named.source, _bind_named(named.source, catalog), (catalog.version, catalog.zone))
+        if named.meaning != _meaning(catalog):
+            named = _Named(named.source, _bind_named(named.source, catalog), _meaning(catalog))
             self._named[statement.name] = named
         values = [constant_value(a) for a in coerce_arguments(statement, named.prepared.param_types, catalog.zone)]
         return self._execute_prepared(named.prepared, values, interrupt, file)
@@ -626,6 +663,11 @@ def resolve_name(
         return None, item
     schema, _, rest = name.partition(".")
     return schema, view.resolve(schema, rest)
+
+
+def _same_kind(transaction: Transaction) -> st.Begin:
+    """What AND CHAIN begins."""
+    return st.Begin(isolation=transaction.isolation, read_only=transaction.read_only)
 
 
 def _bind_named(source: st.Prepare, catalog: Any) -> Prepared:

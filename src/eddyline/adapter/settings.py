@@ -1,16 +1,19 @@
-"""Session settings: names, values, what each accepts (SET, SHOW, RESET)."""
+"""Session settings: names, values, what each accepts (SET, SHOW, RESET).
+
+Every setting that can be set is obeyed; a value that could not be is refused.
+"""
 
 from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
-from eddyline.errors import make_error
+from eddyline.errors import make_error, unsupported
 from eddyline.expr.timezone import named_zone
 
-__all__ = ["SERIALIZABLE", "STRICT_SERIALIZABLE", "Settings", "isolation_level"]
+__all__ = ["SERIALIZABLE", "STRICT_SERIALIZABLE", "Settings", "SettingsState", "isolation_level"]
 
 STRICT_SERIALIZABLE = "strict serializable"
 SERIALIZABLE = "serializable"
@@ -24,6 +27,13 @@ _LEVELS = {
     "read uncommitted": STRICT_SERIALIZABLE,
 }
 _UTC_NAMES = frozenset(("utc", "etc/utc", "gmt", "etc/gmt", "zulu", "etc/zulu", "uct", "etc/uct", "universal"))
+_PATH_PART = re.compile(r'"((?:[^"]|"")*)"|([^,\s"]+)')
+_PLAIN_NAME = re.compile(r"[a-z_][a-z0-9_]*")
+#: what a transaction calls its own value and what new ones begin with are one setting outside of transactions
+_SAME_SETTING = {
+    "default_transaction_isolation": "transaction_isolation",
+    "transaction_read_only": "default_transaction_read_only",
+}
 _UNITS_MS = {"us": 0.001, "ms": 1.0, "s": 1000.0, "min": 60_000.0, "h": 3_600_000.0, "d": 86_400_000.0}
 
 
@@ -81,6 +91,18 @@ def _isolation(name: str, text: str) -> str:
     return isolation_level(text)
 
 
+def _float_digits(name: str, text: str) -> str:
+    """Past 0 PostgreSQL shows the shortest digits that read back as the same value, as we always do."""
+    if not re.fullmatch(r"\s*[+-]?\d+\s*", text):
+        raise _invalid(name, text)
+    digits = int(text)
+    if not -15 <= digits <= 3:
+        raise make_error("22023", f'{digits} is outside the valid range for parameter "{name}" (-15 .. 3)')
+    if digits < 1:
+        raise unsupported(f"{name} below 1")
+    return str(digits)
+
+
 def _boolean(name: str, text: str) -> str:
     match text.strip().lower():
         case "on" | "true" | "yes" | "1":
@@ -103,7 +125,7 @@ _SETTINGS = {
     "datestyle": _Setting("ISO, MDY", _only("ISO, MDY", "ISO")),
     "default_transaction_isolation": _Setting(STRICT_SERIALIZABLE, _isolation),
     "default_transaction_read_only": _Setting("off", _boolean),
-    "extra_float_digits": _Setting("1", _free),
+    "extra_float_digits": _Setting("1", _float_digits),
     "integer_datetimes": _Setting("on", None),
     "intervalstyle": _Setting("postgres", _only("postgres")),
     "lock_timeout": _Setting("0", _duration),
@@ -120,13 +142,22 @@ _SETTINGS = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class SettingsState:
+    """All values that were set: for the session, and over them, until the transaction ends, those of SET LOCAL."""
+
+    session: Mapping[str, str] = field(default_factory=dict)
+    local: Mapping[str, str] = field(default_factory=dict)
+
+
 class Settings:
-    """One session's settings.  SET LOCAL values live until ``end_transaction``."""
+    """One session's settings.  Owner: the session's running statement.
+
+    ``state`` is replaced, never changed, so that a transaction or a savepoint keeps one to go back to.
+    """
 
     def __init__(self) -> None:
-        self._session: dict[str, str] = {}
-        self._local: dict[str, str] = {}
-        self.search_path: tuple[str, ...] = ("public",)
+        self.state = SettingsState()
 
     def _known(self, name: str) -> _Setting:
         setting = _SETTINGS.get(name.lower())
@@ -136,49 +167,49 @@ class Settings:
 
     def get(self, name: str) -> str:
         """The value in force; 42704 for an unknown name."""
-        key = name.lower()
-        setting = self._known(key)
-        return self._local.get(key, self._session.get(key, setting.default))
+        setting = self._known(name)
+        key = _key(name)
+        return self.state.local.get(key, self.state.session.get(key, setting.default))
 
     def set(self, name: str, values: tuple[str, ...] | None, *, local: bool) -> None:
         """SET; ``values`` None is DEFAULT.  Raises 42704, 55P02 (can't be changed) or 22023."""
-        key = name.lower()
-        setting = self._known(key)
+        key, value = _key(name), self.checked(name, values)
+        session, others = self.state.session, {k: v for k, v in self.state.local.items() if k != key}
+        if local:
+            self.state = SettingsState(session, {**others, key: value})
+        else:
+            self.state = SettingsState({**session, key: value}, others)
+
+    def checked(self, name: str, values: tuple[str, ...] | None) -> str:
+        """What SET would store; raises what it would raise."""
+        setting = self._known(name)
         if setting.check is None:
             raise make_error("55P02", f'parameter "{name}" cannot be changed')
-        target = self._local if local else self._session
         if values is None:
-            target[key] = setting.default
-        else:
-            text = ", ".join(values)
-            target[key] = setting.check(key, text)
-        if not local:
-            self._local.pop(key, None)
-        self._sync_search_path(key, values)
-
-    def _sync_search_path(self, key: str, values: tuple[str, ...] | None) -> None:
-        if key == "search_path":
-            self.search_path = ("public",) if values is None else tuple(v for v in values if v != "$user")
+            return setting.default
+        key = name.lower()
+        parts = map(_quoted, values) if key == "search_path" else values
+        return setting.check(key, ", ".join(parts))
 
     def reset(self, name: str | None) -> None:
+        """RESET; None is ALL."""
         if name is None:
-            self._session.clear()
-            self._local.clear()
-            self.search_path = ("public",)
+            self.state = SettingsState()
         else:
             self.set(name, None, local=False)
 
     def end_transaction(self) -> None:
         """Forgets SET LOCAL values."""
-        if self._local:
-            had_path = "search_path" in self._local
-            self._local.clear()
-            if had_path:
-                text = self.get("search_path")
-                self.search_path = tuple(p.strip().strip('"') for p in text.split(",") if p.strip())
+        if self.state.local:
+            self.state = SettingsState(self.state.session)
 
     def all(self) -> list[tuple[str, str]]:
         return [(name, self.get(name)) for name in sorted(_SETTINGS)]
+
+    @property
+    def search_path(self) -> tuple[str, ...]:
+        """The schemas of search_path, without ``$user``: there are no users."""
+        return _path_of(self.get("search_path"))
 
     @property
     def zone(self) -> str | None:
@@ -189,6 +220,22 @@ class Settings:
     def duration_s(self, name: str) -> float | None:
         """A timeout in seconds; None where it is 0 (none)."""
         return _duration_s(self.get(name))
+
+
+def _key(name: str) -> str:
+    lower = name.lower()
+    return _SAME_SETTING.get(lower, lower)
+
+
+def _quoted(name: str) -> str:
+    """A name as search_path shows it."""
+    return name if _PLAIN_NAME.fullmatch(name) else '"' + name.replace('"', '""') + '"'
+
+
+@functools.lru_cache(maxsize=64)
+def _path_of(text: str) -> tuple[str, ...]:
+    names = (m[2] if m[1] is None else m[1].replace('""', '"') for m in _PATH_PART.finditer(text))
+    return tuple(name for name in names if name != "$user")
 
 
 @functools.lru_cache(maxsize=64)

@@ -8,6 +8,7 @@ from eddyline.adapter.catalog import CatalogSnapshot
 from eddyline.adapter.engine import Engine
 from eddyline.adapter.locks import Owner
 from eddyline.adapter.pending_keys import PendingKeys
+from eddyline.adapter.settings import SettingsState
 from eddyline.controller.holds import ReadHolds
 from eddyline.errors import make_error
 from eddyline.repr.batch import Batch
@@ -20,6 +21,7 @@ __all__ = ["Transaction"]
 class _Savepoint:
     name: str
     writes: dict[str, int]  # batches per table when it was set
+    settings: SettingsState
 
 
 @dataclass(slots=True, eq=False)
@@ -29,7 +31,8 @@ class Transaction:
     ``newest``: T*, the newest commit visible when the first statement began; every read is at or before it.  Until
     then it is None.  ``writes``: batches per table, not yet committed (their times mean nothing).
     ``reads``: base tables that an explicit transaction has read at T*; one that writes is refused if they have changed.
-    ``failed``: a statement failed; only ROLLBACK is left.
+    ``failed``: a statement failed; only ROLLBACK is left.  ``settings``: as an explicit transaction found them; a
+    rollback brings them back.  ``lock_timeout_s``: of the statement under way; None is no limit.
     """
 
     explicit: bool
@@ -44,6 +47,8 @@ class Transaction:
     holds: ReadHolds | None = None
     savepoints: list[_Savepoint] = field(default_factory=list)
     failed: bool = False
+    settings: SettingsState | None = None
+    lock_timeout_s: float | None = None
     pending_keys: dict[str, PendingKeys] = field(default_factory=dict)  # covers a prefix of the table's ``writes``
 
     def begin_reading(self, engine: Engine) -> None:
@@ -85,8 +90,8 @@ class Transaction:
     def pending(self, table: str) -> list[Batch]:
         return self.writes.get(table, [])
 
-    def savepoint(self, name: str) -> None:
-        self.savepoints.append(_Savepoint(name, {t: len(b) for t, b in self.writes.items()}))
+    def savepoint(self, name: str, settings: SettingsState) -> None:
+        self.savepoints.append(_Savepoint(name, {t: len(b) for t, b in self.writes.items()}, settings))
 
     def _find(self, name: str) -> int:
         for i in reversed(range(len(self.savepoints))):
@@ -97,8 +102,11 @@ class Transaction:
     def release(self, name: str) -> None:
         del self.savepoints[self._find(name) :]
 
-    def rollback_to(self, name: str) -> None:
-        """Forgets what was written since; the savepoint stays, and a failed transaction is usable again."""
+    def rollback_to(self, name: str) -> SettingsState:
+        """Forgets what was written since; the savepoint stays, and a failed transaction is usable again.
+
+        Returns the settings of then.
+        """
         position = self._find(name)
         kept = self.savepoints[position].writes
         self.writes = {t: b[: kept[t]] for t, b in self.writes.items() if kept.get(t)}
@@ -106,6 +114,7 @@ class Transaction:
             keys.truncate(kept.get(table, 0))
         del self.savepoints[position + 1 :]
         self.failed = False
+        return self.savepoints[position].settings
 
     def end(self, engine: Engine) -> None:
         """Gives back holds and locks.  Twice is harmless."""

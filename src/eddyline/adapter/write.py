@@ -296,7 +296,13 @@ def _lock(context: ReadContext, tables: set[str]) -> None:
     engine, transaction, interrupt = context.engine, context.transaction, context.interrupt
     if transaction.read_only:
         raise make_error("25006", "cannot write in a read-only transaction")
-    engine.locks.acquire(transaction.owner, tables, deadline=interrupt.deadline, cancelled=interrupt.cancelled)
+    engine.locks.acquire(
+        transaction.owner,
+        tables,
+        deadline=interrupt.deadline,
+        timeout_s=transaction.lock_timeout_s,
+        cancelled=interrupt.cancelled,
+    )
     with engine.control() as controller:
         if not all(controller.exists(t) for t in tables):
             raise make_error("40001", "a table of the statement was dropped meanwhile")
