@@ -139,6 +139,24 @@ def test_fetching(db: eddyline.Connection) -> None:
     assert [many.fetchone(), *many.fetchall()] == [(n,) for n in range(1, 5001)]
 
 
+def test_a_cursor_is_its_own_iterator(db: eddyline.Connection) -> None:
+    cursor = db.execute("SELECT * FROM generate_series(1, 3)")
+    assert next(cursor) == (1,)
+    assert list(cursor) == [(2,), (3,)]
+    assert next(cursor, None) is None
+
+
+def test_cursors_and_connections_show_what_they_are(db: eddyline.Connection) -> None:
+    cursor = db.cursor()
+    assert repr(cursor) == "<eddyline.Cursor: no statement yet>"
+    assert repr(cursor.execute("SELECT 1")) == "<eddyline.Cursor: SELECT 1>"
+    cursor.close()
+    assert repr(cursor) == "<eddyline.Cursor: closed>"
+    assert repr(db) == "<eddyline.Connection: a database in memory>"
+    with db.session() as session:
+        assert repr(session) == "<eddyline.Connection: a session in memory>"
+
+
 def test_nothing_to_fetch_is_an_interface_error(db: eddyline.Connection) -> None:
     cursor = db.cursor()
     for call in (cursor.fetchone, cursor.fetchall, cursor.fetchmany, cursor.arrow):

@@ -45,14 +45,15 @@ TABLE = pa.table({"id": [1, 2], "name": ["x", None], "at": [DAY, None]})
         TABLE.to_pandas(),
         pl.from_arrow(TABLE),
         TABLE.to_pylist(),
+        iter(TABLE.to_pylist()),
         TABLE.to_pydict(),
         {"id": np.array([1, 2]), "name": pa.array(["x", None]), "at": [DAY, None]},
         [{"id": 1, "name": "x", "at": DAY}, {"id": 2, "name": None}],
         ({"id": "1", "name": "x", "at": "2020-02-29"}, {"id": "2", "name": None, "at": None}),
     ],
     ids=[
-        "table", "batch", "reader", "chunks", "other order", "pandas", "Polars", "dicts", "dict", "mixed dict",
-        "ragged dicts", "text",
+        "table", "batch", "reader", "chunks", "other order", "pandas", "Polars", "dicts", "iterator", "dict",
+        "mixed dict", "ragged dicts", "text",
     ],
 )  # fmt: skip
 def test_every_kind_of_data(db: eddyline.Connection, data: object) -> None:
@@ -138,6 +139,28 @@ def test_what_is_no_data_is_an_interface_error(
     (tmp_path / "nothing.xyz").touch()
     with pytest.raises(eddyline.InterfaceError):
         db.append("t", data)
+
+
+@pytest.mark.parametrize(
+    ("data", "hint"),
+    [
+        ([(1, "x")], "executemany"),
+        ({"id": 3}, "single row"),
+        (pl.LazyFrame({"id": [1]}), "collect"),
+        (pl.Series("id", [1]), "frame"),
+    ],
+)
+def test_what_is_nearly_data_is_told_how(db: eddyline.Connection, data: object, hint: str) -> None:
+    with pytest.raises(eddyline.InterfaceError) as caught:
+        db.append("t", data)
+    assert caught.value.hint is not None
+    assert hint in caught.value.hint
+
+
+@pytest.mark.parametrize("kind", [pl.Categorical, pl.Enum(["x", "y"]), pl.String], ids=str)
+def test_texts_of_polars_in_each_form(db: eddyline.Connection, kind: pl.DataType) -> None:
+    db.append("t", pl.DataFrame({"id": [1, 2, 3], "name": pl.Series(["y", None, "x"], dtype=kind)}))
+    assert rows(db) == [(1, "y", None), (2, None, None), (3, "x", None)]
 
 
 @pytest.mark.parametrize(

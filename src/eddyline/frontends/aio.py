@@ -9,8 +9,9 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
 from types import TracebackType
 from typing import Any, ParamSpec, TypeVar
 
@@ -118,6 +119,18 @@ class AsyncConnection:
 
     async def rollback(self) -> None:
         await self._run(self._connection.rollback)
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncIterator[AsyncConnection]:
+        """As ``Connection.transaction``.  Tasks that share this connection share the transaction too."""
+        block = self._connection.transaction()
+        await self._run(block.__enter__)
+        try:
+            yield self
+        except BaseException as error:
+            await self._run(block.__exit__, type(error), error, error.__traceback__)
+            raise
+        await self._run(block.__exit__, None, None, None)
 
     async def subscribe(self, query: str, **options: Any) -> AsyncGenerator[SubscriptionChange, None]:
         """As ``Connection.subscribe``; leaving the ``async for`` loop ends it."""

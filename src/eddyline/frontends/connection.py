@@ -7,7 +7,8 @@ with the connection that opened it, or with the interpreter.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from types import TracebackType
 from typing import Any
 
@@ -24,6 +25,7 @@ from eddyline.errors import (
     OperationalError,
     ProgrammingError,
     Warning,
+    make_error,
 )
 from eddyline.frontends.cursor import Cursor
 from eddyline.frontends.ingest import to_table
@@ -118,6 +120,26 @@ class Connection:
         """Rolls the open transaction back, if there is one."""
         self._session.rollback()
 
+    @contextmanager
+    def transaction(self) -> Iterator[Connection]:
+        """A block that is one transaction: commits at its end, rolls back where an exception leaves it.
+
+        Blocks do not nest (25001).  A block whose statement failed is rolled back, and says so (25P02) even if the
+        statement's own error was caught.  Threads that share this connection share the transaction too: give each
+        its own ``session()``.
+        """
+        if self.in_transaction:
+            raise make_error("25001", "there is already a transaction in progress", hint="transactions do not nest")
+        self.execute("BEGIN")
+        try:
+            yield self
+        except BaseException:
+            if self.in_transaction:  # closing the session has rolled it back already
+                self._session.rollback()
+            raise
+        if self.in_transaction and self.execute("COMMIT").statusmessage == "ROLLBACK":
+            raise make_error("25P02", "the transaction was rolled back, since one of its statements failed")
+
     @property
     def in_transaction(self) -> bool:
         return self._session.in_transaction
@@ -131,10 +153,10 @@ class Connection:
     def append(self, table: str, data: object, *, timeout: float | None = None) -> int:
         """Adds rows in one commit, whole or not at all; returns its time (µs).
 
-        ``data``: an Arrow table or batch, anything with an Arrow stream, a pandas or Polars frame, a list of dicts,
-        a dict of columns, or the path of a .csv, .parquet or .jsonl file.  Columns match by name, missing ones take
-        their DEFAULT, unknown ones are an error (42703).  Waits up to ``timeout`` seconds (None: as long as it takes)
-        while maintenance is far behind; then 53300.
+        ``data``: an Arrow table or batch, anything with an Arrow stream, a pandas or Polars frame, a list or iterator
+        of dicts, a dict of columns, or the path of a .csv, .parquet or .jsonl file.  Columns match by name, missing
+        ones take their DEFAULT, unknown ones are an error (42703).  Waits up to ``timeout`` seconds (None: as long as
+        it takes) while maintenance is far behind; then 53300.
         """
         return self._session.append(table, self._table(table, data), timeout=timeout)
 
@@ -197,6 +219,9 @@ class Connection:
         self._session.close()
         if self._owner:
             self._engine.close()
+
+    def __repr__(self) -> str:
+        return f"<eddyline.Connection: {'a database' if self._owner else 'a session'} in memory>"
 
     def __enter__(self) -> Connection:
         return self

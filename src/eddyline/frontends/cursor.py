@@ -69,6 +69,10 @@ class Cursor:
         self._closed = False
         self.arraysize = 1
 
+    def __repr__(self) -> str:
+        shown = "closed" if self._closed else self.statusmessage or "no statement yet"
+        return f"<eddyline.Cursor: {shown}>"
+
     # -- executing
 
     def execute(self, statement: str, parameters: Sequence[Any] | None = None) -> Cursor:
@@ -240,9 +244,13 @@ class Cursor:
         return rows
 
     def __iter__(self) -> Iterator[Row]:
-        self._check_rows()
-        while (row := self._next_row()) is not None:
-            yield row
+        return self
+
+    def __next__(self) -> Row:
+        row = self.fetchone()
+        if row is None:
+            raise StopIteration
+        return row
 
     # -- whole results
 

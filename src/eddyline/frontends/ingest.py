@@ -6,7 +6,7 @@ The result never shares memory that the caller could still change.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -42,16 +42,47 @@ def to_table(data: object, columns: Mapping[str, SqlType]) -> pa.Table:
         case Mapping():
             return _from_mapping(data, columns)
         case _ if hasattr(data, "__arrow_c_stream__"):
-            return _copied(pa.table(data))
+            return _copied(_from_stream(data))
         case _ if _is_pandas(data):
             return _copied(pa.Table.from_pandas(data, preserve_index=False))
-        case Sequence():
-            return _from_rows(data, columns)
+        case Sequence() | Iterator():
+            return _from_rows(list(data), columns)
         case _:
-            raise InterfaceError(
-                f"cannot append a {type(data).__name__}",
-                hint="pass an Arrow table, a pandas or Polars frame, a list of dicts, or the path of a file",
-            )
+            raise _no_table(data)
+
+
+def _from_stream(data: object) -> pa.Table:
+    """Columns of an Arrow stream.  Arrow has few kernels for views, so that they become plain strings."""
+    try:
+        table = pa.table(data)
+    except pa.ArrowInvalid as problem:  # the stream of a single column
+        raise _no_table(data) from problem
+    return pa.table([_without_views(column) for column in table.columns], names=table.column_names)
+
+
+def _without_views(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    if pa.types.is_dictionary(column.type):
+        kind = _viewless(column.type.value_type)
+        if kind == column.type.value_type:
+            return column
+        chunks = [pa.DictionaryArray.from_arrays(c.indices, c.dictionary.cast(kind)) for c in column.chunks]
+        return pa.chunked_array(chunks, pa.dictionary(column.type.index_type, kind))
+    kind = _viewless(column.type)
+    return column if kind == column.type else column.cast(kind)
+
+
+def _viewless(data_type: pa.DataType) -> pa.DataType:
+    if pa.types.is_string_view(data_type):
+        return pa.large_string()
+    return pa.large_binary() if pa.types.is_binary_view(data_type) else data_type
+
+
+def _no_table(data: object) -> InterfaceError:
+    if hasattr(data, "collect") and hasattr(data, "collect_schema"):
+        hint = "collect() a lazy frame first"
+    else:
+        hint = "pass an Arrow table, a pandas or Polars frame, a list of dicts, or the path of a file"
+    return InterfaceError(f"cannot append a {type(data).__name__}", hint=hint)
 
 
 def _is_pandas(data: object) -> bool:
@@ -82,7 +113,10 @@ def _from_rows(data: Sequence[Any], columns: Mapping[str, SqlType]) -> pa.Table:
     names: dict[str, None] = {}
     for number, row in enumerate(data):
         if not isinstance(row, Mapping):
-            raise InterfaceError(f"row {number} is a {type(row).__name__}, not a mapping of column names to values")
+            raise InterfaceError(
+                f"row {number} is a {type(row).__name__}, not a mapping of column names to values",
+                hint="use dicts, or executemany() with an INSERT for rows without names",
+            )
         names.update(dict.fromkeys(row))
     arrays = [_array(name, [row.get(name) for row in data], columns.get(name)) for name in names]
     return pa.Table.from_arrays(arrays, names=list(names)) if names else pa.table({})
@@ -92,7 +126,10 @@ def _array(name: str, values: Any, target: SqlType | None) -> pa.Array | pa.Chun
     if isinstance(values, (pa.Array, pa.ChunkedArray)):
         return values
     if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
-        raise InterfaceError(f'column "{name}" is a {type(values).__name__}, not a sequence of values')
+        raise InterfaceError(
+            f'column "{name}" has one value of type {type(values).__name__}, not a sequence of values',
+            hint="a dict maps columns to their values; put a single row into a list",
+        )
     if not hasattr(values, "__array__"):
         values = list(values)
         # Arrow would give all decimals one scale; a numeric whose scale varies by value keeps each one's own.
