@@ -82,6 +82,13 @@ CELLS = [
     "DEFAULT",
     "'x'::text",
     "'1 day'",
+    "-0.0",
+    "16777217",
+    "1e300",
+    "'2024-02-30'",
+    "'2024-02-29 10:00:00'",
+    "'2024-02-29 24:00:00'",
+    "'A0EEBC99-9C0B-4EF8-BB6D-6BB9BD380A11'",
 ]
 
 
@@ -155,3 +162,11 @@ def test_errors_come_from_binding_with_their_position() -> None:
     with pytest.raises(Error) as caught:
         script.bind(text)
     assert (caught.value.sqlstate, caught.value.position) == ("22P02", text.index("'x'") + 1)
+
+
+@pytest.mark.parametrize(
+    ("cell", "name"),
+    [("1.5", "numeric"), ("-2.25", "float8"), ("7", "real"), ("'2024-02-29'", "date"), ("'1 day'", "interval")],
+)
+def test_common_constants_are_read_directly(cell: str, name: str, column_types: list[SqlType]) -> None:
+    assert literal_rows(parse(f"VALUES ({cell})")[0].node, [column_types[TYPES.index(name)]]) is not None

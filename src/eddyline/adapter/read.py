@@ -26,7 +26,7 @@ from eddyline.errors import DatabaseError, make_error
 from eddyline.expr.evaluate import evaluate
 from eddyline.expr.ir import Expr, Literal, LiteralValue, Mfp
 from eddyline.expr.mfp import apply_mfp
-from eddyline.expr.text_io import literal_array, to_python
+from eddyline.expr.text_io import literal_array, literal_scalar, to_python
 from eddyline.plan.dataflow import (
     Arrange,
     DataflowClass,
@@ -44,7 +44,7 @@ from eddyline.protocol.messages import Peek, PeekResponse
 from eddyline.repr.batch import Batch, concat_arrays
 from eddyline.repr.rowerror import row_error
 from eddyline.repr.time import EMPTY, Frontier, Time
-from eddyline.repr.types import SqlType
+from eddyline.repr.types import Kind, SqlType, arrow_type
 from eddyline.sql.catalog_view import CatalogView
 from eddyline.sql.query import BoundQuery
 from eddyline.trace.order import order_rows
@@ -63,6 +63,9 @@ __all__ = [
 
 _transient_ids = itertools.count(1)
 _WAIT_SLICE_S = 0.05
+_SLICE_ROWS = 2000
+#: kinds whose literals are the values of their Arrow arrays
+_PLAIN = frozenset({Kind.BOOLEAN, Kind.SMALLINT, Kind.INTEGER, Kind.BIGINT, Kind.DOUBLE, Kind.TEXT, Kind.VARCHAR})
 
 
 class Interrupt:
@@ -177,9 +180,14 @@ def _constant_rows(plan: ReadPlan, parameters: Sequence[Literal], context: ReadC
 
 
 def _literal_column(values: list[LiteralValue], sql_type: SqlType) -> pa.Array:
+    """One array of literals, in slices so that no call holds the GIL for long."""
     if not values:
         return literal_array(None, sql_type, 0)
-    return concat_arrays([literal_array(v, sql_type, 1) for v in values])
+    layout = arrow_type(sql_type)
+    slices = (values[i : i + _SLICE_ROWS] for i in range(0, len(values), _SLICE_ROWS))
+    if sql_type.kind in _PLAIN:
+        return concat_arrays([pa.array(part, layout) for part in slices])
+    return concat_arrays([pa.array([literal_scalar(v, sql_type) for v in part], layout) for part in slices])
 
 
 def _raise_first(errors: Batch | None) -> None:

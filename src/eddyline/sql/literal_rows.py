@@ -7,6 +7,8 @@ gives its value or its error.  Where this succeeds it gives what binding would g
 
 from __future__ import annotations
 
+import datetime as dt
+import re
 from collections.abc import Callable, Sequence
 from typing import Final
 
@@ -27,13 +29,20 @@ class _NotPlain(Exception):
 
 Reader = Callable[[AstNode], LiteralValue]
 
+_EPOCH: Final = dt.datetime(1970, 1, 1)
+_DATE: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+_TIMESTAMP: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}:[0-5][0-9]")
+_UUID: Final = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+_DECIMAL: Final = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?")
+_PLAIN_DIGITS: Final = 36  # well inside what numeric holds
+
 _VALUES_ONLY: Final = frozenset(["values_lists", "limit_option", "op"])
 
 
 def literal_rows(select: AstNode, types: Sequence[SqlType]) -> Constant | None:
     """The rows of a VALUES statement stored in columns of ``types``, or None when some cell needs binding.
 
-    Cost: about 1 µs per cell.
+    Cost: a few µs per cell.
     """
     if any(field.name not in _VALUES_ONLY for field, _ in select.ListFields()):
         return None
@@ -59,9 +68,19 @@ def _reader(target: SqlType) -> Reader:
             return _text(target.length)
         case Kind.NUMERIC if target.scale is not None:
             return _scaled(target.scale, (target.precision or 38) - target.scale)
+        case Kind.NUMERIC:
+            return _decimal
+        case Kind.DOUBLE:
+            return _double
         case Kind.BOOLEAN:
             return _boolean
-        case Kind.DATE | Kind.TIME | Kind.TIMESTAMP | Kind.TIMESTAMPTZ | Kind.UUID | Kind.BYTEA:
+        case Kind.DATE:
+            return _quickly(_iso_date, _parsed(target))
+        case Kind.TIMESTAMP:
+            return _quickly(_iso_timestamp, _parsed(target))
+        case Kind.UUID:
+            return _quickly(_plain_uuid, _parsed(target))
+        case Kind.REAL | Kind.TIME | Kind.TIMESTAMPTZ | Kind.INTERVAL | Kind.BYTEA:
             return _parsed(target)
         case _:
             return _null
@@ -138,6 +157,31 @@ def _scaled(scale: int, whole_digits: int) -> Reader:
     return read
 
 
+def _decimal(node: AstNode) -> LiteralValue:
+    """A numeric that keeps its own scale."""
+    const, kind = _constant(node)
+    if kind is None:
+        return None
+    if kind == "ival":
+        return str(const.ival.ival)
+    text = const.fval.fval if kind == "fval" else ""
+    if _DECIMAL.fullmatch(text) is None or len(text) > _PLAIN_DIGITS:
+        raise _NotPlain
+    return str(text)
+
+
+def _double(node: AstNode) -> LiteralValue:
+    const, kind = _constant(node)
+    if kind is None:
+        return None
+    if kind == "ival":
+        return float(const.ival.ival)
+    text = const.fval.fval if kind == "fval" else ""
+    if _DECIMAL.fullmatch(text) is None or len(text) > _PLAIN_DIGITS:
+        raise _NotPlain
+    return float(text) or 0.0  # a numeric constant has no -0
+
+
 def _boolean(node: AstNode) -> LiteralValue:
     const, kind = _constant(node)
     if kind is None:
@@ -148,12 +192,58 @@ def _boolean(node: AstNode) -> LiteralValue:
 
 
 def _parsed(target: SqlType) -> Reader:
+    """By the type's input function; a text that comes again is not parsed again.  Numbers go to a real as their text."""
+    known: dict[str, LiteralValue] = {}
+
     def read(node: AstNode) -> LiteralValue:
         const, kind = _constant(node)
         if kind is None:
             return None
-        if kind != "sval":
+        if kind == "sval":
+            text = str(const.sval.sval)
+        elif target.kind is Kind.REAL and kind in ("ival", "fval"):
+            text = str(const.ival.ival) if kind == "ival" else const.fval.fval
+            text = text if text.strip("-0.") else "0"  # a numeric constant has no -0
+        else:
             raise _NotPlain
-        return parse_literal(str(const.sval.sval), target)
+        if text not in known:
+            known[text] = parse_literal(text, target)
+        return known[text]
 
     return read
+
+
+def _quickly(simple: Callable[[str], LiteralValue], otherwise: Reader) -> Reader:
+    """``simple`` for texts of the one common form; it returns None for any other."""
+
+    def read(node: AstNode) -> LiteralValue:
+        const, kind = _constant(node)
+        if kind == "sval":
+            value = simple(str(const.sval.sval))
+            if value is not None:
+                return value
+        return otherwise(node)
+
+    return read
+
+
+def _iso_date(text: str) -> LiteralValue:
+    if _DATE.fullmatch(text) is None:
+        return None
+    try:
+        return (dt.date.fromisoformat(text) - _EPOCH.date()).days
+    except ValueError:  # the input function knows how to say it
+        return None
+
+
+def _iso_timestamp(text: str) -> LiteralValue:
+    if _TIMESTAMP.fullmatch(text) is None:
+        return None
+    try:
+        return (dt.datetime.fromisoformat(text) - _EPOCH) // dt.timedelta(microseconds=1)
+    except ValueError:
+        return None
+
+
+def _plain_uuid(text: str) -> LiteralValue:
+    return text.replace("-", "").lower() if _UUID.fullmatch(text) is not None else None
