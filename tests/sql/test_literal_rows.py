@@ -168,5 +168,5 @@ def test_errors_come_from_binding_with_their_position() -> None:
     ("cell", "name"),
     [("1.5", "numeric"), ("-2.25", "float8"), ("7", "real"), ("'2024-02-29'", "date"), ("'1 day'", "interval")],
 )
-def test_common_constants_are_read_directly(cell: str, name: str, column_types: list[SqlType]) -> None:
+def test_every_kind_of_column_has_a_direct_reading(cell: str, name: str, column_types: list[SqlType]) -> None:
     assert literal_rows(parse(f"VALUES ({cell})")[0].node, [column_types[TYPES.index(name)]]) is not None

@@ -192,7 +192,7 @@ def _boolean(node: AstNode) -> LiteralValue:
 
 
 def _parsed(target: SqlType) -> Reader:
-    """By the type's input function; a text that comes again is not parsed again.  Numbers go to a real as their text."""
+    """By the type's input function; each text is parsed once.  Numbers go to a real as their text."""
     known: dict[str, LiteralValue] = {}
 
     def read(node: AstNode) -> LiteralValue:
