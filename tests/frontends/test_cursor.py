@@ -140,7 +140,7 @@ def test_fetching(db: eddyline.Connection) -> None:
 
 
 def test_a_cursor_is_its_own_iterator(db: eddyline.Connection) -> None:
-    cursor = db.execute("SELECT * FROM generate_series(1, 3)")
+    cursor = db.execute("SELECT a FROM generate_series(1, 3) AS a ORDER BY a")
     assert next(cursor) == (1,)
     assert list(cursor) == [(2,), (3,)]
     assert next(cursor, None) is None
@@ -230,6 +230,14 @@ def test_wrong_parameters(db: eddyline.Connection, statement: str, parameters: A
     with pytest.raises(eddyline.ProgrammingError) as caught:
         db.execute(statement, parameters)
     assert caught.value.sqlstate == sqlstate
+
+
+@pytest.mark.parametrize(("parameters", "hint"), [({"id": 1}, "no names"), (1, "[value]"), ("x", "[value]")])
+def test_what_is_no_sequence_of_parameters_is_told_how(db: eddyline.Connection, parameters: Any, hint: str) -> None:
+    with pytest.raises(eddyline.ProgrammingError) as caught:
+        db.execute("SELECT ?", parameters)
+    assert caught.value.hint is not None
+    assert hint in caught.value.hint
 
 
 def test_executemany_is_one_commit(db: eddyline.Connection) -> None:

@@ -183,7 +183,7 @@ def test_standalone_expression_refuses_subqueries_and_aggregates() -> None:
         ("SELECT ROW(1, 2)", "row"),
         ("SELECT ARRAY[1, 2]", "ARRAY"),
         ("SELECT ARRAY(SELECT 1)", "ARRAY"),
-        ("SELECT x[1] FROM a", "subscripts"),
+        ("SELECT x[1] FROM a", "subscript"),
         ("SELECT (o).id FROM o", "field selection"),
         ("SELECT o FROM o", "whole-row"),
         ("SELECT t SIMILAR TO 'o%' FROM a", "SIMILAR"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
@@ -140,7 +140,13 @@ def _python_type(value: Any) -> SqlType | None:
 
 def _check_sequence(parameters: object) -> None:
     if parameters is not None and (isinstance(parameters, (str, bytes)) or not isinstance(parameters, Sequence)):
-        raise ProgrammingError("parameters must be a sequence of values", sqlstate="42601")
+        if isinstance(parameters, Mapping):
+            hint = "Parameters have no names: write $1, $2 … or ?, and pass a list."
+        else:
+            hint = "Pass a list or tuple, of one value too: [value]."
+        raise ProgrammingError(
+            f"parameters must be a sequence of values, not a {type(parameters).__name__}", sqlstate="42601", hint=hint
+        )
 
 
 def literals_of(

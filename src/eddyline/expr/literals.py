@@ -204,7 +204,7 @@ def literal_from_python(value: PythonValue, sql_type: SqlType) -> LiteralValue:
     kind = sql_type.kind
     converted = _CONVERSIONS[kind](value) if kind in _CONVERSIONS else _plain(value, kind)
     if converted is None:
-        raise make_error("42804", f"a value of type {type(value).__name__} is not a {sql_type}")
+        raise make_error("42804", f"a value of type {type(value).__name__} cannot be used as {sql_type}")
     return converted
 
 

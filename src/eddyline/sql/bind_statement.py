@@ -6,6 +6,7 @@ out of Python's stack is 54001.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Final
 
@@ -65,7 +66,7 @@ def bind_statement(
 def _dispatch(binding: StatementBinding) -> Statement:
     binder = _BINDERS.get(binding.parsed.kind)
     if binder is None:
-        raise unsupported(statement_name(binding.parsed.kind))
+        raise unsupported(_words(binding), hint=_INSTEAD.get(binding.parsed.kind))
     return binder(binding)
 
 
@@ -124,6 +125,12 @@ _BINDERS: Final[dict[str, Binder]] = {
     "view_stmt": bind_create_view,
 }
 
+#: what to do instead of a statement that is not there
+_INSTEAD: Final = {
+    "alter_table_stmt": "Create another table, and INSERT … SELECT into it.",
+    "refresh_mat_view_stmt": "A materialized view is always fresh.",
+    "vacuum_stmt": "Nothing needs it.",
+}
 _NAMES: Final = {
     "alter_table_stmt": "ALTER TABLE",
     "alter_object_schema_stmt": "ALTER … SET SCHEMA",
@@ -150,6 +157,17 @@ _NAMES: Final = {
     "rule_stmt": "CREATE RULE",
     "vacuum_stmt": "VACUUM",
 }
+
+
+def _words(binding: StatementBinding) -> str:
+    """The SQL words of a statement that no binder takes."""
+    kind, node = binding.parsed.kind, binding.parsed.node
+    if kind == "alter_table_stmt" and node.cmds:
+        action = enum_name(node.cmds[0].alter_table_cmd, "subtype").removeprefix("AT_")
+        return f"ALTER … {re.sub('(?<!^)(?=[A-Z])', ' ', action).upper()}"
+    if kind == "vacuum_stmt" and not node.is_vacuumcmd:
+        return "ANALYZE"
+    return statement_name(kind)
 
 
 def statement_name(kind: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Final
 
-from eddyline.errors import make_error, unsupported
+from eddyline.errors import NotSupportedError, make_error, unsupported
 from eddyline.repr.types import NUMERIC, Kind, SqlType
 from eddyline.sql.ast import AstNode, enum_name, expect_fields, kind_of, name_list, unwrap
 from eddyline.sql.catalog_view import ColumnDef
@@ -20,21 +20,21 @@ MAX_COLUMNS: Final = 1600
 _SYSTEM_COLUMNS: Final = frozenset(["tableoid", "xmin", "cmin", "xmax", "cmax", "ctid"])
 _SERIAL: Final = frozenset(["serial", "serial4", "bigserial", "serial8", "smallserial", "serial2"])
 _REFUSED: Final = {
-    "CONSTR_CHECK": "CHECK",
-    "CONSTR_UNIQUE": "UNIQUE",
-    "CONSTR_FOREIGN": "FOREIGN KEY",
-    "CONSTR_EXCLUSION": "EXCLUDE",
+    "CONSTR_CHECK": "a CHECK constraint",
+    "CONSTR_UNIQUE": "a UNIQUE constraint",
+    "CONSTR_FOREIGN": "a FOREIGN KEY constraint",
+    "CONSTR_EXCLUSION": "an EXCLUDE constraint",
     "CONSTR_IDENTITY": "GENERATED … AS IDENTITY",
     "CONSTR_GENERATED": "GENERATED … STORED",
-    "CONSTR_ATTR_DEFERRABLE": "DEFERRABLE",
-    "CONSTR_ATTR_DEFERRED": "INITIALLY DEFERRED",
+    "CONSTR_ATTR_DEFERRABLE": "a DEFERRABLE constraint",
+    "CONSTR_ATTR_DEFERRED": "an INITIALLY DEFERRED constraint",
 }
 _TABLE_CLAUSES: Final = {
     "inh_relations": "INHERITS",
     "partbound": "PARTITION OF",
     "partspec": "PARTITION BY",
     "of_typename": "CREATE TABLE OF",
-    "options": "storage parameters",
+    "options": "WITH (…) of a table",
     "tablespacename": "TABLESPACE",
     "access_method": "USING access method",
 }
@@ -130,21 +130,25 @@ def _column_constraint(node: AstNode, column: _Column, table: _Table, binding: S
                 )
             column.default = node.raw_expr
         case _:
-            raise unsupported(f"{_REFUSED.get(kind, 'this kind of')} constraints", position=position)
+            raise _refused(kind, position)
+
+
+def _refused(kind: str, position: int | None) -> NotSupportedError:
+    return unsupported(_REFUSED.get(kind, "this kind of constraint"), position=position)
 
 
 def _table_constraint(node: AstNode, table: _Table, binding: StatementBinding) -> None:
     position = binding.locate(node.location)
     kind = enum_name(node, "contype")
     if kind != "CONSTR_PRIMARY":
-        raise unsupported(f"{_REFUSED.get(kind, 'this kind of')} constraints", position=position)
+        raise _refused(kind, position)
     _plain_key(node, position)
     table.set_key(name_list(node.keys), position)
 
 
 def _plain_key(node: AstNode, position: int | None) -> None:
     if node.deferrable or node.initdeferred:
-        raise unsupported("DEFERRABLE constraints", position=position)
+        raise unsupported("a DEFERRABLE constraint", position=position)
     expect_fields(node, ("contype", "conname", "keys", "location", "is_enforced", "initially_valid"), position)
 
 

@@ -22,7 +22,7 @@ def bind_create_view(binding: StatementBinding) -> Statement:
     if enum_name(node, "with_check_option") not in ("NO_CHECK_OPTION", ""):
         raise unsupported("WITH CHECK OPTION")
     if node.options:
-        raise unsupported("view options")
+        raise unsupported("WITH (…) of a view")
     expect_fields(node, ("view", "aliases", "query", "replace", "with_check_option"))
     schema, name = new_name(node.view, binding.catalog, binding.locate)
     binding.refuse_parameters()

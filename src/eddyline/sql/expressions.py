@@ -109,7 +109,7 @@ def _const(node: AstNode, context: Context) -> Expr:
             return Literal(bool(node.boolval.boolval), BOOLEAN)
         case "sval":
             return Literal(node.sval.sval, UNKNOWN)
-    raise unsupported("bit string constants", position=context.at(node))
+    raise unsupported("a bit string constant", position=context.at(node))
 
 
 def _parameter(node: AstNode, context: Context) -> Expr:
@@ -124,7 +124,7 @@ def _row(node: AstNode, context: Context) -> RowValue:
 def _operator_name(node: AstNode, context: Context) -> str:
     names = name_list(node.name)
     if len(names) > 1 and names[0] != "pg_catalog":
-        raise unsupported("schema-qualified operators", position=context.at(node))
+        raise unsupported("a schema-qualified operator", position=context.at(node))
     return "<>" if names[-1] == "!=" else names[-1]
 
 
@@ -251,9 +251,13 @@ def _quantified(node: AstNode, context: Context) -> Expr:
     every = enum_name(node, "kind") == "AEXPR_OP_ALL"
     right = node.rexpr
     if kind_of(right) == "type_cast" and kind_of(right.type_cast.arg) == "a_array_expr":
-        raise unsupported("casts to array types", position=context.at(node))
+        raise unsupported("a cast to an array type", position=context.at(node))
     if kind_of(right) != "a_array_expr":
-        raise unsupported("ANY/ALL over an array value", position=context.at(node))
+        raise unsupported(
+            "ANY/ALL over an array value",
+            position=context.at(node),
+            hint="List the values, as in IN ($1, $2) or ANY (ARRAY[$1, $2]).",
+        )
     items = [bind(e, context) for e in right.a_array_expr.elements]
     return bind_quantified_array(
         context, left, _operator_name(node, context), items, every=every, position=context.at(node)

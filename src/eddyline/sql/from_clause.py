@@ -18,6 +18,7 @@ from eddyline.sql.catalog_view import CatalogItem, ItemKind
 from eddyline.sql.comparison import conjuncts
 from eddyline.sql.conversion import unify
 from eddyline.sql.expressions import bind, bind_boolean
+from eddyline.sql.named_objects import no_such_relation
 from eddyline.sql.resolution import bind_operator, choose_overload
 from eddyline.sql.scope import Entry, Scope, ScopeColumn, add_entries
 
@@ -109,8 +110,7 @@ def table_item(node: AstNode, context: Context) -> CatalogItem:
     position = context.at(node)
     item = context.binding.catalog.resolve(node.schemaname or None, node.relname)
     if item is None:
-        shown = f"{node.schemaname}.{node.relname}" if node.schemaname else node.relname
-        raise make_error("42P01", f'relation "{shown}" does not exist', position=position)
+        raise no_such_relation(node, position)
     if item.kind is ItemKind.INDEX:
         raise make_error("42809", f'"{item.name}" is an index', position=position)
     return item

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from eddyline.errors import make_error, unsupported
+from eddyline.errors import DatabaseError, make_error, unsupported
 from eddyline.sql.ast import AstNode
 from eddyline.sql.catalog_view import CatalogItem, CatalogView, ItemKind
 
-__all__ = ["ARTICLES", "existing_relation", "new_name", "shown_name", "writable_table"]
+__all__ = ["ARTICLES", "existing_relation", "new_name", "no_such_relation", "shown_name", "writable_table"]
 
 Locate = Callable[[int], int | None]
 
@@ -36,8 +36,20 @@ def existing_relation(range_var: AstNode, catalog: CatalogView, locate: Locate) 
     refuse_other_database(range_var, position)
     item = catalog.resolve(range_var.schemaname or None, range_var.relname)
     if item is None:
-        raise make_error("42P01", f'relation "{shown_name(range_var)}" does not exist', position=position)
+        raise no_such_relation(range_var, position)
     return item
+
+
+def no_such_relation(range_var: AstNode, position: int | None) -> DatabaseError:
+    """42P01, not raised; for what PostgreSQL's clients look up in its catalogs, with the statements that tell it."""
+    schema, name = range_var.schemaname, range_var.relname
+    catalog = schema in ("information_schema", "pg_catalog") or (not schema and name.startswith("pg_"))
+    return make_error(
+        "42P01",
+        f'relation "{shown_name(range_var)}" does not exist',
+        position=position,
+        hint="There are SHOW TABLES, SHOW VIEWS, SHOW INDEXES and SHOW COLUMNS FROM name." if catalog else None,
+    )
 
 
 def writable_table(range_var: AstNode, catalog: CatalogView, locate: Locate, verb: str) -> CatalogItem:

@@ -86,7 +86,7 @@ def _star(node: AstNode, context: Context) -> Sequence[ScopeColumn] | None:
             raise make_error("42601", "SELECT * with no tables specified is not valid", position=position)
         return columns
     if len(names) > 2:
-        raise unsupported("references to other databases", position=position)
+        raise unsupported("a reference to another database", position=position)
     entry = find_entry(context.scope, names[0] if len(names) == 2 else None, names[-1])
     if entry is None:
         raise missing_entry(context.scope, names[-1], position)
