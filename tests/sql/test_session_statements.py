@@ -226,6 +226,67 @@ def test_show_objects(script: CatalogScript, text: str, names: tuple[str, ...], 
     assert len(found.types) == len(names)
 
 
+@pytest.mark.parametrize(
+    ("text", "row"),
+    [
+        (
+            "SHOW CREATE TABLE t",
+            (
+                "public.t",
+                "CREATE TABLE public.t (a integer NOT NULL, b text DEFAULT 'x', PRIMARY KEY (a))",
+            ),
+        ),
+        ("SHOW CREATE VIEW v", ("public.v", "CREATE VIEW public.v (a) AS SELECT a FROM t")),
+        (
+            "show create materialized view public.m;",
+            ("public.m", "CREATE MATERIALIZED VIEW public.m (a) AS SELECT a FROM t"),
+        ),
+        ("SHOW CREATE INDEX i", ("public.i", "CREATE INDEX i ON public.t (b)")),
+    ],
+)
+def test_show_create(script: CatalogScript, text: str, row: tuple[str, str]) -> None:
+    found = script.bind(text)
+    assert isinstance(found, ShowObjects)
+    assert (found.names, found.rows) == (("name", "create_sql"), (row,))
+
+
+@pytest.mark.parametrize(
+    ("text", "sqlstate", "position"),
+    [
+        ("SHOW CREATE VIEW t", "42809", 18),
+        ("SHOW CREATE TABLE nope", "42P01", 19),
+        ("SHOW CREATE FUNCTION f", "42601", 13),
+        ("SHOW CREATE TABLE", "42601", None),
+        ("SHOW CREATE TABLE t x", "42601", None),
+    ],
+)
+def test_show_create_of_what_is_not_there(
+    script: CatalogScript, text: str, sqlstate: str, position: int | None
+) -> None:
+    with pytest.raises(Error) as caught:
+        script.bind(text)
+    assert caught.value.sqlstate == sqlstate
+    assert position is None or caught.value.position == position
+
+
+def shown_rows(script: CatalogScript, text: str) -> tuple[tuple[object, ...], ...]:
+    found = script.bind(text)
+    assert isinstance(found, ShowObjects)
+    return found.rows
+
+
+def test_show_create_makes_the_same_object_again(script: CatalogScript) -> None:
+    script.run("""CREATE TABLE s."Odd ""one" ("select" int, "A b" numeric(8,2) NOT NULL, "é" timestamptz, n varchar(3),
+        PRIMARY KEY (n, "select"));
+        CREATE VIEW s."order" ("from", "x y") AS SELECT "A b", 'a;' FROM s."Odd ""one" -- the end""")
+    for kind, name in (("TABLE", 's."Odd ""one"'), ("VIEW", 's."order"')):
+        ((shown, statement),) = shown_rows(script, f"SHOW CREATE {kind} {name}")
+        assert shown == name
+        before = shown_rows(script, f"SHOW COLUMNS FROM {name}")
+        script.run(str(statement).replace(" s.", " public.", 1))
+        assert shown_rows(script, f"SHOW COLUMNS FROM {name.removeprefix('s.')}") == before
+
+
 def test_copy_from(script: CatalogScript) -> None:
     found = script.bind("COPY t (b, a) FROM 'x.csv' (FORMAT csv, HEADER, DELIMITER ';', NULL 'nil', ESCAPE '\\')")
     assert found == Copy(

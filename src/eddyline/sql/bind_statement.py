@@ -16,14 +16,14 @@ from eddyline.sql.ast import enum_name
 from eddyline.sql.bind_delete import bind_delete
 from eddyline.sql.bind_insert import bind_insert
 from eddyline.sql.bind_update import bind_update
-from eddyline.sql.catalog_view import CatalogView
+from eddyline.sql.catalog_view import CatalogView, ItemKind
 from eddyline.sql.copy import bind_copy
 from eddyline.sql.create_index import bind_create_index, bind_default_index
 from eddyline.sql.create_table import bind_create_table, bind_create_table_as
 from eddyline.sql.create_view import bind_create_materialized_view, bind_create_view
 from eddyline.sql.drop import bind_create_schema, bind_drop, bind_rename, bind_truncate
 from eddyline.sql.explain import bind_explain, bind_explain_extension, bind_explain_object
-from eddyline.sql.extensions import ShowObjectsSyntax
+from eddyline.sql.extensions import ShowCreateSyntax, ShowObjectsSyntax
 from eddyline.sql.parse import ParsedStatement
 from eddyline.sql.reading import bind_as_of, bind_select, bind_subscribe
 from eddyline.sql.session_statements import (
@@ -35,6 +35,7 @@ from eddyline.sql.session_statements import (
     bind_show,
     bind_transaction,
 )
+from eddyline.sql.show_create import bind_show_create
 from eddyline.sql.show_objects import BARE_LISTINGS, bind_show_objects
 from eddyline.sql.statement_binding import StatementBinding
 from eddyline.sql.statements import Statement
@@ -83,6 +84,11 @@ def _show(binding: StatementBinding) -> Statement:
     return bind_show(binding)
 
 
+def _show_create(binding: StatementBinding) -> Statement:
+    syntax: ShowCreateSyntax = binding.parsed.node
+    return bind_show_create(ItemKind(syntax.kind), syntax.relation, binding.catalog, binding.locate)
+
+
 def _show_objects(binding: StatementBinding) -> Statement:
     return bind_show_objects(binding.parsed.node, binding.catalog, binding.locate)
 
@@ -100,6 +106,7 @@ _BINDERS: Final[dict[str, Binder]] = {
     "DefaultIndexSyntax": bind_default_index,
     "ExplainObjectSyntax": bind_explain_object,
     "ExplainSyntax": _explain_extension,
+    "ShowCreateSyntax": _show_create,
     "ShowObjectsSyntax": _show_objects,
     "SubscribeSyntax": bind_subscribe,
     "copy_stmt": bind_copy,

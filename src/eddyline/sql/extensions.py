@@ -30,6 +30,7 @@ __all__ = [
     "ExplainObjectSyntax",
     "ExplainSyntax",
     "Extension",
+    "ShowCreateSyntax",
     "ShowObjectsSyntax",
     "SubscribeSyntax",
     "recognise",
@@ -88,8 +89,22 @@ class ShowObjectsSyntax:
     relation: Message | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class ShowCreateSyntax:
+    """SHOW CREATE; ``kind``: table, view, materialized view, index."""
+
+    kind: str
+    relation: Message
+
+
 Extension: TypeAlias = (
-    SubscribeSyntax | AsOfSyntax | DefaultIndexSyntax | ExplainObjectSyntax | ExplainSyntax | ShowObjectsSyntax
+    SubscribeSyntax
+    | AsOfSyntax
+    | DefaultIndexSyntax
+    | ExplainObjectSyntax
+    | ExplainSyntax
+    | ShowObjectsSyntax
+    | ShowCreateSyntax
 )
 
 _COMMENTS: Final = (pg_query_pb2.SQL_COMMENT, pg_query_pb2.C_COMMENT)
@@ -408,8 +423,21 @@ def _explain(source: str, words: Words) -> Extension | Message | None:
 _SHOWN: Final = ("TABLES", "VIEWS", "INDEXES", "OBJECTS", "SCHEMAS", "COLUMNS")
 
 
-def _show(words: Words) -> ShowObjectsSyntax | None:
+_CREATED: Final = (("TABLE",), ("VIEW",), ("MATERIALIZED", "VIEW"), ("INDEX",))
+
+
+def _show_create(words: Words) -> ShowCreateSyntax:
+    for kind in _CREATED:
+        if words.match(2, *kind):
+            relation = _range_var(words, 2 + len(kind), len(words.items))
+            return ShowCreateSyntax(" ".join(kind).lower(), relation)
+    raise words.syntax_error(2)
+
+
+def _show(words: Words) -> ShowObjectsSyntax | ShowCreateSyntax | None:
     at = 1
+    if words.text(1) == "CREATE":
+        return _show_create(words)
     if words.match(1, "MATERIALIZED", "VIEWS"):
         kind, at = "materialized views", 3
     elif words.text(1) in _SHOWN:

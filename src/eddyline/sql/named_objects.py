@@ -6,6 +6,7 @@ Errors carry PostgreSQL's messages: 42P01 undefined relation, 3F000 undefined sc
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Final
 
 from eddyline.errors import DatabaseError, make_error, unsupported
 from eddyline.sql.ast import AstNode
@@ -14,6 +15,8 @@ from eddyline.sql.catalog_view import CatalogItem, CatalogView, ItemKind
 __all__ = ["ARTICLES", "existing_relation", "new_name", "no_such_relation", "shown_name", "writable_table"]
 
 Locate = Callable[[int], int | None]
+
+_LISTINGS: Final = "There are SHOW TABLES, SHOW VIEWS, SHOW INDEXES, SHOW COLUMNS FROM name and SHOW CREATE VIEW name."
 
 ARTICLES = {
     ItemKind.TABLE: "a table",
@@ -48,7 +51,7 @@ def no_such_relation(range_var: AstNode, position: int | None) -> DatabaseError:
         "42P01",
         f'relation "{shown_name(range_var)}" does not exist',
         position=position,
-        hint="There are SHOW TABLES, SHOW VIEWS, SHOW INDEXES and SHOW COLUMNS FROM name." if catalog else None,
+        hint=_LISTINGS if catalog else None,
     )
 
 
