@@ -15,10 +15,10 @@ from eddyline.repr.batch import Batch
 from eddyline.repr.time import Frontier
 from eddyline.repr.types import SqlType
 from eddyline.testing.columns import random_column
+from eddyline.testing.row_keys import row_keys
 from eddyline.trace.columns import cell_kinds, describe, order_descriptors
 from eddyline.trace.compare import rows_equal
 from eddyline.trace.hasher import Hasher
-from eddyline.trace.order import row_keys
 from eddyline.trace.run import Layout, Run, build_run
 
 
@@ -44,8 +44,12 @@ def build(batch: Batch, layout: Layout, hasher: Hasher, *, lower: int, upper: in
 
 def multiset(batch: Batch) -> dict[tuple[bytes, int], int]:
     """(encoded row, time) -> diff, zeros dropped."""
+    return summed(row_keys(batch.columns, batch.types, len(batch)), batch)
+
+
+def summed(keys: list[bytes], batch: Batch) -> dict[tuple[bytes, int], int]:
+    """``multiset`` of a batch whose rows have been encoded."""
     out: Counter[tuple[bytes, int]] = Counter()
-    keys = row_keys(batch.columns, batch.types, len(batch)).to_pylist()
     for key, time, diff in zip(keys, batch.times.tolist(), batch.diffs.tolist(), strict=True):
         out[key, time] += diff
     return {entry: diff for entry, diff in out.items() if diff}
@@ -57,13 +61,15 @@ class Oracle:
     def __init__(self, layout: Layout) -> None:
         self.layout = layout
         self.all = Batch.empty(layout.types)
+        self.encoded: list[bytes] = []  # of the rows of ``all``
 
     def add(self, batch: Batch) -> None:
         self.all = Batch.concat(self.layout.types, [self.all, batch])
+        self.encoded += row_keys(batch.columns, batch.types, len(batch))
 
     def at(self, time: int) -> dict[bytes, int]:
         out: Counter[bytes] = Counter()
-        for (key, when), diff in multiset(self.all).items():
+        for (key, when), diff in summed(self.encoded, self.all).items():
             if when <= time:
                 out[key] += diff
         return {key: diff for key, diff in out.items() if diff}
@@ -77,11 +83,10 @@ class Oracle:
         equal = rows_equal(
             keys, types, left, [self.all.columns[c] for c in layout.key], right, null_equal=[null_safe] * len(types)
         )
-        encoded = row_keys(self.all.columns, layout.types, rows).to_pylist()
         out: Counter[tuple[int, bytes]] = Counter()
         for i, j in zip(left[equal].tolist(), right[equal].tolist(), strict=True):
             if self.all.times[j] <= time:
-                out[i, encoded[j]] += int(self.all.diffs[j])
+                out[i, self.encoded[j]] += int(self.all.diffs[j])
         return {entry: diff for entry, diff in out.items() if diff}
 
     def ordered(self, keys: tuple[pa.Array, ...], time: int, limit: int) -> list[tuple[int, bytes, int]]:
@@ -89,8 +94,7 @@ class Oracle:
         layout = self.layout
         described = describe(self.all.columns, cell_kinds(layout.types))
         items = np.concatenate((order_descriptors(described, layout.order), described))[None]
-        encoded = row_keys(self.all.columns, layout.types, len(self.all)).to_pylist()
-        first = {key: row for row, key in reversed(list(enumerate(encoded)))}
+        first = {key: row for row, key in reversed(list(enumerate(self.encoded)))}
         members = self.matches(keys, time, True)
 
         def compare(i: int, j: int) -> int:
@@ -104,7 +108,7 @@ class Oracle:
             for row in rows:
                 if live >= limit:
                     break
-                count = members[group, encoded[row]]
-                out.append((group, encoded[row], count))
+                count = members[group, self.encoded[row]]
+                out.append((group, self.encoded[row], count))
                 live += count
         return out

@@ -13,10 +13,11 @@ from eddyline.repr.batch import Int64s
 from eddyline.repr.time import Time
 from eddyline.repr.types import BIGINT, DOUBLE, INTEGER, INTERVAL, NUMERIC, TEXT, SqlType
 from eddyline.testing.columns import ALL_TYPES, random_column
+from eddyline.testing.row_keys import row_keys
 from eddyline.trace.columns import cell_kinds, describe, order_descriptors
 from eddyline.trace.compare import rows_equal, rows_identical
 from eddyline.trace.hasher import HASH_BITS_VARIABLE, Hasher
-from eddyline.trace.order import order_rows, row_keys, sort_prefix
+from eddyline.trace.order import order_rows, sort_prefix
 from eddyline.trace.run import Layout, consolidate
 from tests.trace.multiset import Item, build, multiset, random_batch
 
@@ -85,7 +86,7 @@ def test_identity_is_finer_than_equality() -> None:
     types = (NUMERIC, DOUBLE)
     columns = [random_column(t, 60, rng) for t in types]
     left, right = np.repeat(np.arange(60), 60), np.tile(np.arange(60), 60)
-    keys = row_keys(columns, types, 60).to_pylist()
+    keys = row_keys(columns, types, 60)
     identical = rows_identical(columns, types, left, columns, right)
     equal = rows_equal(columns, types, left, columns, right, null_equal=(True, True))
     assert identical.tolist() == [keys[i] == keys[j] for i, j in zip(left, right, strict=True)]

@@ -15,8 +15,9 @@ from eddyline.repr.batch import Batch
 from eddyline.repr.time import Frontier, Time
 from eddyline.repr.types import BIGINT, BOOLEAN, DOUBLE, INTEGER, INTERVAL, NUMERIC, SMALLINT, TEXT, UUID
 from eddyline.testing.columns import random_column
+from eddyline.testing.row_keys import row_keys
 from eddyline.trace.hasher import Hasher
-from eddyline.trace.order import row_keys, sort_prefix
+from eddyline.trace.order import sort_prefix
 from eddyline.trace.run import Layout, Run
 from eddyline.trace.snapshot import Snapshot
 from eddyline.trace.trace import TINY_RUNS, Trace
@@ -60,7 +61,7 @@ def check_probes(snapshot: Snapshot, oracle: Oracle, hasher: Hasher, rng: Random
         found = snapshot.probe(keys, types, hashes, below=Frontier(time + 1), null_safe=flags)
         assert (np.diff(found.probe_rows) >= 0).all() and (found.times <= time).all()
         sums: Counter[tuple[int, bytes]] = Counter()
-        encoded = row_keys(found.columns, layout.types, len(found)).to_pylist()
+        encoded = row_keys(found.columns, layout.types, len(found))
         for row, key, diff in zip(found.probe_rows.tolist(), encoded, found.diffs.tolist(), strict=True):
             sums[row, key] += diff
         assert {entry: d for entry, d in sums.items() if d} == oracle.matches(keys, time, null_safe)
@@ -79,7 +80,7 @@ def check_order(snapshot: Snapshot, oracle: Oracle, hasher: Hasher, rng: Random,
     for limit in (0, 1, 3, None):
         limits = None if limit is None else np.full(rows, limit, np.int64)
         found = snapshot.ordered_group(keys, types, hashes, below=Frontier(time + 1), limits=limits)
-        encoded = row_keys(found.columns, layout.types, len(found.groups)).to_pylist()
+        encoded = row_keys(found.columns, layout.types, len(found.groups))
         got = list(zip(found.groups.tolist(), encoded, found.multiplicities.tolist(), strict=True))
         assert got == oracle.ordered(keys, time, 10**9 if limit is None else limit)
         # what lies before a group's first live row may be skipped
@@ -91,7 +92,7 @@ def check_order(snapshot: Snapshot, oracle: Oracle, hasher: Hasher, rng: Random,
         starts[found.groups[::-1]] = prefixes[::-1]
         again = snapshot.ordered_group(keys, types, hashes, below=Frontier(time + 1), limits=limits, starts=starts)
         assert again.groups.tolist() == found.groups.tolist()
-        assert row_keys(again.columns, layout.types, len(again.groups)).to_pylist() == encoded
+        assert row_keys(again.columns, layout.types, len(again.groups)) == encoded
         assert again.dead_rows <= found.dead_rows
 
 

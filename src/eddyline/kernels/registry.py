@@ -12,7 +12,6 @@ from typing import Final
 
 from eddyline.kernels import (
     copyscan,
-    encode,
     floatmath,
     floatsum,
     gather,
@@ -29,7 +28,7 @@ from eddyline.kernels.kernel import Kernel
 __all__ = ["KERNELS", "MODULES", "warm", "warm_backwards"]
 
 #: the files that hold kernels
-MODULES: Final = (copyscan, encode, floatmath, floatsum, gather, groups, hashing, numeric, prefix, reduce, rows, search)
+MODULES: Final = (copyscan, floatmath, floatsum, gather, groups, hashing, numeric, prefix, reduce, rows, search)
 
 _NAMED: Final = [value for module in MODULES for value in vars(module).values() if isinstance(value, Kernel)]
 

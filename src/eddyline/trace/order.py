@@ -9,13 +9,12 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from eddyline.kernels import cells
-from eddyline.kernels.encode import encode_rows
 from eddyline.kernels.prefix import prefixes
 from eddyline.kernels.rows import sort_rows
 from eddyline.repr.types import SqlType
 from eddyline.trace.columns import SortItem, cell_kinds, describe, order_descriptors
 
-__all__ = ["order_rows", "prefixes_of", "row_keys", "sort_prefix"]
+__all__ = ["order_rows", "prefixes_of", "sort_prefix"]
 
 
 def prefixes_of(descriptor: npt.NDArray[np.int64], rows: int) -> npt.NDArray[np.uint64]:
@@ -47,16 +46,3 @@ def order_rows(
     flat = np.zeros(count, np.int64)
     sort_rows(items[None], flat.view(np.uint64), words, flat, np.empty(2, np.int64), out, np.arange(count))
     return out
-
-
-def row_keys(columns: Sequence[pa.Array], types: Sequence[SqlType], rows: int) -> pa.Array:
-    """large_binary[rows]: byte order is the canonical row order, equal iff identical.  O(bytes).
-
-    For rare cases: comparing rows in kernels costs less than encoding them.
-    """
-    described = describe(columns, cell_kinds(types))
-    offsets = np.empty(rows + 1, np.int64)
-    encode_rows(described, 0, offsets)
-    values = pa.py_buffer(np.empty(int(offsets[-1]), np.uint8))
-    encode_rows(described, values.address, offsets)
-    return pa.Array.from_buffers(pa.large_binary(), rows, [None, pa.py_buffer(offsets), values])
