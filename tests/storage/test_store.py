@@ -152,7 +152,7 @@ def test_hold_keeps_old_times_readable_and_release_lets_them_go(store: TableStor
 def test_reader_gets_history_then_commits_in_order(store: TableStore) -> None:
     hold = store.hold("b", Frontier(0))
     store.append({"b": batch([(1, "x")])}, Time(1))
-    reader = store.listen("b", Time(0))
+    reader = store.open_source("b", Time(0))[0]
     store.append({"b": batch([(2, "x")])}, Time(2))
     store.append({"b": batch([(3, "x")])}, Time(3))
     seen: list[tuple[int, int, int]] = []
@@ -192,7 +192,7 @@ def test_source_below_since_is_refused(store: TableStore) -> None:
 def test_backlog_counts_steady_readers_and_reading_frees_it() -> None:
     store = TableStore(Hasher(1), backlog_rows=10)
     store.create_table("b", TYPES, key=None, names=("id", "name"), table="b", constraint="", at=Time(0))
-    reader = store.listen("b", Time(0))
+    reader = store.open_source("b", Time(0))[0]
     store.append({"b": batch([(i, "x") for i in range(20)])}, Time(1))
     assert store.wait_capacity(0), "a reader that hydrates slows nobody down"
     reader.set_steady()
@@ -232,6 +232,14 @@ def test_view_has_its_own_upper_and_skips_what_it_has(store: TableStore) -> None
     store.write_view("v", batch([]), errors, Frontier(10), EMPTY)
     assert store.upper("v") == EMPTY
     assert len(contents(store.snapshot("v", Time(10**15)))) == 3
+
+
+def test_changes_of_a_view_that_cancel_out_only_move_its_upper(store: TableStore) -> None:
+    store.create_view("v", TYPES, names=("id", "name"), view="v", as_of=Time(0))
+    both = batch([(1, "x"), (1, "x")], [1, -1], time=3)
+    store.write_view("v", both, Batch.empty(ERR_TYPES), Frontier(0), Frontier(5))
+    assert (store.upper("v"), store.last_write("v")) == (5, 0)
+    assert contents(store.snapshot("v", Time(4))) == {}
 
 
 def test_errors_of_a_view_are_raised_until_they_are_gone(store: TableStore) -> None:
@@ -285,7 +293,7 @@ def test_staged_rows_appear_with_the_write_that_publishes_them(store: TableStore
     store.create_view("v", TYPES, names=("id", "name"), view="v", as_of=Time(3))
     errors = Batch.empty(ERR_TYPES)
     store.hold("v", Frontier(3))
-    reader = store.listen("v", Time(3))
+    reader = store.open_source("v", Time(3))[0]
     for part in range(3):
         store.stage_view("v", batch([(part, "x"), (100 + part, "x")], time=3))
     assert reader.poll(1000).row_count() == 0

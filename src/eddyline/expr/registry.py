@@ -166,7 +166,6 @@ class Overload:
     impl: str
     variadic: Kind | None = None
     evaluated: tuple[Kind, ...] | None = None
-    volatile: bool = False
 
     @property
     def strict(self) -> bool:

@@ -83,10 +83,6 @@ class Batch:
             self.diffs[start:stop],
         )
 
-    def with_columns(self, types: tuple[SqlType, ...], columns: tuple[pa.Array, ...]) -> Batch:
-        """Same times and diffs, other columns of the same length."""
-        return Batch(types, columns, self.times, self.diffs)
-
     def advanced(self, time: Time) -> Batch:
         """Times below ``time`` moved up to it."""
         return Batch(self.types, self.columns, np.maximum(self.times, time), self.diffs)

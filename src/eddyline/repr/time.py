@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Final, NewType
 
-__all__ = ["EMPTY", "MAX_TIME", "MIN_TIME", "Frontier", "Time", "frontier_str"]
+__all__ = ["EMPTY", "MAX_TIME", "MIN_TIME", "Frontier", "Time"]
 
 Time = NewType("Time", int)
 Frontier = NewType("Frontier", int)
@@ -18,8 +18,3 @@ Frontier = NewType("Frontier", int)
 MIN_TIME: Final = Time(0)
 MAX_TIME: Final = Time(2**63 - 2)
 EMPTY: Final = Frontier(2**63 - 1)
-
-
-def frontier_str(frontier: Frontier) -> str:
-    """``[t]``, or ``[]`` for the empty frontier."""
-    return "[]" if frontier == EMPTY else f"[{frontier}]"

@@ -47,6 +47,10 @@ class Commit:
     def row_count(self) -> int:
         return (0 if self.rows is None else len(self.rows)) + (0 if self.errors is None else len(self.errors))
 
+    def newest(self) -> Time:
+        """The latest time of an update; 0 without any.  O(updates)."""
+        return Time(max((int(b.times.max()) for b in (self.rows, self.errors) if b is not None and len(b)), default=0))
+
 
 def batch_bytes(batch: Batch | None) -> int:
     """The bytes of a batch's columns, times and diffs."""

@@ -147,9 +147,6 @@ class TableStore:
         """The primary key's columns."""
         return self._collection(id).key
 
-    def is_table(self, id: str) -> bool:
-        return self._collection(id).kind is CollectionKind.TABLE
-
     def size(self, id: str) -> tuple[int, int]:
         """(updates, bytes) in the collection's traces."""
         c = self._collection(id)
@@ -306,12 +303,13 @@ class TableStore:
                 return
             bound = upper if upper != EMPTY else _past(collection.upper, rows, errors)
             commit = dataclasses.replace(collection.write(rows, errors, bound), upper=upper)
+            parts = (*collection.take_staged(), commit)
+            # Found before the lock is taken: it reads every time of a batch.
+            newest = max(part.newest() for part in parts)
             with self._state:
-                for part in (*collection.take_staged(), commit):
+                for part in parts:
                     self._enqueue(collection, part)
-                    for batch in (part.rows, part.errors):
-                        if batch is not None:
-                            collection.last_write = Time(max(collection.last_write, int(batch.times.max())))
+                collection.last_write = max(collection.last_write, newest)
                 collection.upper = upper
                 since = self._advance_since(collection)
             if since is not None:
@@ -367,10 +365,6 @@ class TableStore:
             Reader(self, collection, follower, snapshots=snapshots, upper=upper, index=i, count=readers)
             for i, follower in enumerate(followers)
         )
-
-    def listen(self, id: str, as_of: Time) -> Reader:
-        """The collection's content at ``as_of`` and every later change, for one reader."""
-        return self.open_source(id, as_of)[0]
 
     def take(self, collection: Collection, follower: Follower, max_rows: int) -> tuple[list[Commit], Frontier]:
         """The next queued commits, about ``max_rows`` rows (at least one commit), and the frontier behind them."""

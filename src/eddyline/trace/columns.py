@@ -142,7 +142,7 @@ class ColumnBuffers:
     One writer.  ``finish`` ends the writing; the buffers belong to the arrays from then on.
     """
 
-    __slots__ = ("_buffers", "_kinds", "_types", "outs")
+    __slots__ = ("_buffers", "_types", "outs")
 
     def __init__(
         self,
@@ -153,7 +153,6 @@ class ColumnBuffers:
         nullable: Sequence[bool],
     ) -> None:
         self._types = types
-        self._kinds = kinds
         self._buffers: list[list[pa.Buffer | None]] = []
         outs = []
         for kind, size, null in zip(kinds, varlen, nullable, strict=True):
