@@ -28,7 +28,7 @@ class Timeline:
         self._clock = clock
         self._lock = threading.Lock()
         self._last_write = 0  # newest time handed out; guarded by _lock
-        self._newest = Time(0)  # newest visible commit; guarded by _lock
+        self._newest = Time(0)  # newest visible commit; rises under _lock, is read as one reference without it
 
     def now(self) -> Time:
         """The clock, never behind the newest commit."""
@@ -50,4 +50,5 @@ class Timeline:
 
     @property
     def newest(self) -> Time:
+        """The newest visible commit; 0 before the first."""
         return self._newest
