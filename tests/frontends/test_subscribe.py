@@ -101,7 +101,9 @@ def test_parameters(db: eddyline.Connection) -> None:
 @pytest.mark.parametrize(
     ("query", "options", "sqlstate"),
     [
-        ("nowhere", {}, "42601"),
+        ("nowhere", {}, "42P01"),
+        ("public.nowhere", {}, "42P01"),
+        ("nothing to see", {}, "42601"),
         ("SELECT nothing FROM t", {}, "42703"),
         ("t", {"as_of": 10**6}, "22023"),
         ("t", {"up_to": 10}, "22023"),

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
@@ -155,6 +156,12 @@ def test_floats_keep_their_sign_of_zero_and_nan(db: eddyline.Connection) -> None
         ("text", 7, "7"),
         ("bytea", bytearray(b"\x01"), b"\x01"),
         ("boolean", "yes", True),
+        ("numeric(6,2)", np.float64(1.5), Decimal("1.50")),
+        ("numeric", np.int32(15), Decimal(15)),
+        ("bigint", np.int64(2**40), 2**40),
+        ("boolean", np.bool_(True), True),
+        ("timestamp", np.datetime64("2020-01-02T03:04:05.678901234"), dt.datetime(2020, 1, 2, 3, 4, 5, 678901)),
+        ("interval", np.timedelta64(90, "s"), Interval(0, 0, 90_000_000)),
     ],
 )
 def test_parameters_of_related_kinds_are_converted(

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
+import numpy as np
+
 from eddyline.adapter.engine import Engine
 from eddyline.adapter.read_plan import ReadPlan, plan_read
 from eddyline.errors import Error, ProgrammingError, make_error
@@ -179,6 +181,8 @@ def _in_zone(value: Any, sql_type: SqlType) -> Any:
 
 def _literal(value: Any, sql_type: SqlType, number: int, zone: Zone) -> Literal:
     try:
+        if isinstance(value, np.generic):
+            value = _python_scalar(value)
         if isinstance(value, dt.datetime) and value != value:  # noqa: PLR0124 - pandas' NaT, which is a datetime
             value = None
         if isinstance(value, str) and sql_type.kind not in _TEXTS:
@@ -194,6 +198,17 @@ def _literal(value: Any, sql_type: SqlType, number: int, zone: Zone) -> Literal:
         if error.detail is None:
             error.detail = f"parameter ${number}"
         raise
+
+
+def _python_scalar(value: np.generic) -> Any:
+    """NumPy's scalar as Python's; its times to the microsecond."""
+    match value:
+        case np.datetime64():
+            return value.astype("datetime64[us]").item()
+        case np.timedelta64():
+            return value.astype("timedelta64[us]").item()
+        case _:
+            return value.item()
 
 
 def _check_range(literal: LiteralValue, kind: Kind) -> None:

@@ -24,7 +24,7 @@ from eddyline.adapter.transaction import Transaction
 from eddyline.controller.controller import Controller
 from eddyline.errors import DatabaseError, make_error
 from eddyline.expr.evaluate import evaluate
-from eddyline.expr.ir import Expr, Literal, LiteralValue, Mfp
+from eddyline.expr.ir import Column, Expr, FilterStep, Literal, LiteralValue, MapStep, Mfp, Parameter, rewrite
 from eddyline.expr.mfp import apply_mfp
 from eddyline.expr.text_io import literal_array, literal_scalar, to_python
 from eddyline.plan.dataflow import (
@@ -54,10 +54,12 @@ __all__ = [
     "ReadContext",
     "TooOldError",
     "choose_time",
+    "constant_rows_of_each",
     "constant_value",
     "finish",
     "held_time",
     "imported",
+    "is_one_row_of_parameters",
     "read_rows",
 ]
 
@@ -175,6 +177,49 @@ def _constant_rows(plan: ReadPlan, parameters: Sequence[Literal], context: ReadC
     else:
         columns = tuple(_literal_column([r[i] for r in fast.rows], t) for i, t in enumerate(fast.types))
     batch, errors = apply_mfp(fast.mfp, Batch.at(fast.types, columns, rows, Time(0)))
+    _raise_first(errors)
+    return batch
+
+
+def is_one_row_of_parameters(plan: ReadPlan) -> bool:
+    """Whether the plan is one constant row that only parameters change."""
+    return plan.parameterised and not plan.clocked and isinstance(plan.fast, ConstantPlan) and len(plan.fast.rows) == 1
+
+
+def constant_rows_of_each(plan: ReadPlan, parameters: Sequence[Sequence[Literal]]) -> Batch:
+    """What the plan gives for every row of ``parameters`` (at least one), at once.
+
+    Requires ``is_one_row_of_parameters``.  The parameters become columns behind the constant row's own.
+    """
+    fast = plan.fast
+    assert isinstance(fast, ConstantPlan)
+    own, count = len(fast.types), len(parameters[0])
+    types = (*fast.types, *(literal.type for literal in parameters[0]))
+
+    def moved(index: int) -> int:
+        return index if index < own else index + count
+
+    def over_columns(expr: Expr) -> Expr:
+        match expr:
+            case Column():
+                return Column(moved(expr.index), expr.type)
+            case Parameter():
+                return Column(own + expr.index - 1, expr.type)
+            case _:
+                return expr
+
+    steps: list[MapStep | FilterStep] = []
+    for step in fast.mfp.steps:
+        match step:
+            case MapStep():
+                steps.append(MapStep(rewrite(step.expr, over_columns)))
+            case FilterStep():
+                steps.append(FilterStep(rewrite(step.predicate, over_columns)))
+    rows = len(parameters)
+    columns = [literal_array(v, t, rows) for v, t in zip(fast.rows[0], fast.types, strict=True)]
+    columns += [_literal_column([row[i].value for row in parameters], types[own + i]) for i in range(count)]
+    mfp = Mfp(tuple(steps), tuple(moved(i) for i in fast.mfp.projection), fast.mfp.types)
+    batch, errors = apply_mfp(mfp, Batch.at(types, tuple(columns), rows, Time(0)))
     _raise_first(errors)
     return batch
 

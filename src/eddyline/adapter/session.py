@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from typing import Any, TypeAlias, TypeVar, get_args
 
 import pyarrow as pa
@@ -42,6 +44,8 @@ from eddyline.sql.parse import parse
 __all__ = ["Session"]
 
 T = TypeVar("T")
+_NAME = re.compile(r"\s*[^\W\d]\w*(\.[^\W\d]\w*)?\s*")
+_MANY_ROWS = 2_000  # rows of executemany that become columns at a time
 #: catalog version, search path, TimeZone
 _Meaning: TypeAlias = tuple[int, tuple[str, ...], str | None]
 _DEFINITIONS = (*get_args(Definition), st.CreateTableAs)
@@ -124,7 +128,7 @@ class Session:
             self.check_usable()
             return self._run(lambda interrupt: self._execute(text, parameters, interrupt, file))
 
-    def executemany(self, text: str, rows: Sequence[Sequence[Any]]) -> Outcome:
+    def executemany(self, text: str, rows: Iterable[Sequence[Any]]) -> Outcome:
         """Once per row of parameters, all in one transaction."""
         with self._turn:
             self.check_usable()
@@ -134,15 +138,38 @@ class Session:
             affected = 0
             outcome = Outcome("")
             try:
-                for row in rows:
-                    outcome = self.execute(text, row)
-                    affected += max(outcome.affected, 0)
+                given = iter(rows)
+                while part := list(islice(given, _MANY_ROWS)):
+                    at_once = self._run(partial(self._insert_each, text, part)) if len(part) > 1 else None
+                    for outcome in (self.execute(text, row) for row in part) if at_once is None else (at_once,):
+                        affected += max(outcome.affected, 0)
             except BaseException:
                 if own:
                     self._end_transaction(committed=False)
                 raise
             finished = self.commit() if own else None
             return Outcome(outcome.tag, affected=affected, time=finished)
+
+    def _insert_each(self, text: str, rows: Sequence[Sequence[Any]], interrupt: Interrupt) -> Outcome | None:
+        """The rows of ``executemany`` in one go, where they are rows of a plain INSERT; None where not."""
+        transaction = self._transaction
+        if transaction is None or transaction.failed:
+            return None
+        try:
+            catalog = self._catalog().view(self._settings.search_path, self._settings.zone)
+            prepared = prepare_text(self._engine, text, catalog, rows[0])
+            if prepared is None or prepared.guessed or prepared.plan is None:
+                return None
+            statement, plan = prepared.statement, prepared.plan
+            if not isinstance(statement, st.Insert) or not write.can_insert_each(statement, plan):
+                return None
+            literals = [literals_of(prepared.param_types, row, self._settings.zone) for row in rows]
+            return self._in_transaction(
+                interrupt, lambda context: write.insert_each(context, statement, literals, plan)
+            )
+        except BaseException:
+            self._fail_transaction()
+            raise
 
     def execute_script(self, text: str) -> Outcome:
         """All statements of ``text`` in order; the last one's outcome."""
@@ -607,7 +634,10 @@ class Session:
     ) -> SubscriptionFeed:
         options = f"WITH (SNAPSHOT = {str(snapshot).lower()}, PROGRESS = {str(progress).lower()})"
         bounds = ("" if as_of is None else f" AS OF {int(as_of)}") + ("" if up_to is None else f" UP TO {int(up_to)}")
-        named = resolve_name(query, self._catalog(), self._settings.search_path)[1] is not None
+        named = (
+            resolve_name(query, self._catalog(), self._settings.search_path)[1] is not None
+            or _NAME.fullmatch(query) is not None  # of nothing: then the error says so
+        )
         text = f"SUBSCRIBE TO {query}" if named else f"SUBSCRIBE ({query.rstrip().rstrip(';')})"
         outcome = self.execute(f"{text}{bounds} {options}", parameters)
         assert outcome.feed is not None

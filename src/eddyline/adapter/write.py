@@ -15,7 +15,7 @@ from eddyline.adapter.catalog_changes import gets
 from eddyline.adapter.outcome import Outcome, ResultSet
 from eddyline.adapter.overlay import overlaid
 from eddyline.adapter.pending_keys import PendingKeys
-from eddyline.adapter.read import ReadContext, read_rows
+from eddyline.adapter.read import ReadContext, constant_rows_of_each, is_one_row_of_parameters, read_rows
 from eddyline.adapter.read_plan import ReadPlan, base_tables, plan_read
 from eddyline.errors import make_error
 from eddyline.expr.evaluate import evaluate, true_rows
@@ -33,11 +33,13 @@ from eddyline.trace.duplicates import first_equal
 from eddyline.trace.run import consolidate
 
 __all__ = [
+    "can_insert_each",
     "check_not_null",
     "delete",
     "delete_rows",
     "evaluate_columns",
     "insert",
+    "insert_each",
     "insert_rows",
     "truncate",
     "update",
@@ -64,6 +66,20 @@ def insert(context: ReadContext, statement: Insert, parameters: Sequence[Literal
         stored = insert_rows(context, table, rows)
     result = _returning(statement.returning, stored, parameters, context)
     return Outcome(f"INSERT 0 {len(stored)}", result=result, affected=len(stored))
+
+
+def can_insert_each(statement: Insert, plan: ReadPlan) -> bool:
+    """Whether many rows of parameters can be inserted at once, as if one after the other."""
+    return statement.on_conflict is None and statement.returning is None and is_one_row_of_parameters(plan)
+
+
+def insert_each(
+    context: ReadContext, statement: Insert, parameters: Sequence[Sequence[Literal]], plan: ReadPlan
+) -> Outcome:
+    """``insert`` once per row of parameters, as one statement.  Requires ``can_insert_each``."""
+    wait_capacity(context, None)
+    rows = insert_rows(context, statement.table, _untimed(constant_rows_of_each(plan, parameters)))
+    return Outcome("INSERT 0 1", affected=len(rows))
 
 
 def update(context: ReadContext, statement: Update, parameters: Sequence[Literal], plan: ReadPlan | None) -> Outcome:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from types import TracebackType
@@ -93,7 +93,7 @@ class AsyncConnection:
     async def execute(self, statement: str, parameters: Sequence[Any] | None = None) -> Cursor:
         return await self._run(self._connection.execute, statement, parameters)
 
-    async def executemany(self, statement: str, seq_of_parameters: Sequence[Sequence[Any]]) -> Cursor:
+    async def executemany(self, statement: str, seq_of_parameters: Iterable[Sequence[Any]]) -> Cursor:
         return await self._run(self._connection.executemany, statement, seq_of_parameters)
 
     async def executescript(self, script: str) -> Cursor:

@@ -7,7 +7,7 @@ with the connection that opened it, or with the interpreter.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from types import TracebackType
 from typing import Any
@@ -100,7 +100,7 @@ class Connection:
         """Runs one statement on a new cursor."""
         return self.cursor().execute(statement, parameters)
 
-    def executemany(self, statement: str, seq_of_parameters: Sequence[Sequence[Any]]) -> Cursor:
+    def executemany(self, statement: str, seq_of_parameters: Iterable[Sequence[Any]]) -> Cursor:
         """Runs one statement once per parameter row, in one transaction."""
         return self.cursor().executemany(statement, seq_of_parameters)
 

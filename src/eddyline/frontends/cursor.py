@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -80,7 +80,7 @@ class Cursor:
         self._check_open()
         return self._begin(lambda: self._session.execute(statement, parameters))
 
-    def executemany(self, statement: str, seq_of_parameters: Sequence[Sequence[Any]]) -> Cursor:
+    def executemany(self, statement: str, seq_of_parameters: Iterable[Sequence[Any]]) -> Cursor:
         """Runs one statement once per parameter row, all of them in one transaction."""
         self._check_open()
         return self._begin(lambda: self._session.executemany(statement, seq_of_parameters))
