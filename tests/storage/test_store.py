@@ -234,6 +234,20 @@ def test_view_has_its_own_upper_and_skips_what_it_has(store: TableStore) -> None
     assert len(contents(store.snapshot("v", Time(10**15)))) == 3
 
 
+def test_since_follows_when_a_hold_goes_although_nothing_is_written(store: TableStore) -> None:
+    hold = store.hold("a", Frontier(0))
+    store.append({"a": batch([(1, "x")])}, Time(5))
+    store.append({"b": batch([(1, "x")])}, Time(9))
+    while store.work(1000):
+        pass
+    assert (store.since("a"), store.since("b")) == (0, 9)
+    hold.close()
+    while store.work(1000):
+        pass
+    assert store.since("a") >= store.last_write("a")
+    assert contents(store.snapshot("a", Time(9))) == {(1, "x"): 1}
+
+
 def test_changes_of_a_view_that_cancel_out_only_move_its_upper(store: TableStore) -> None:
     store.create_view("v", TYPES, names=("id", "name"), view="v", as_of=Time(0))
     both = batch([(1, "x"), (1, "x")], [1, -1], time=3)

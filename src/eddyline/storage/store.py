@@ -82,6 +82,7 @@ class TableStore:
         self._capacity = threading.Condition(self._state)
         # All guarded by _state.
         self._collections: dict[str, Collection] = {}
+        self._unsettled: dict[Collection, None] = {}  # those with something to fold or merge, in the order of writing
         self._unread: set[Collection] = set()  # those with a follower that has commits queued
         self._tables_upper = Frontier(MIN_TIME)
         self._watchers: dict[int, Callable[[frozenset[str]], None]] = {}
@@ -132,6 +133,7 @@ class TableStore:
             if collection is not None:
                 collection.dropped = True
                 self._unread.discard(collection)
+                self._unsettled.pop(collection, None)
                 self._capacity.notify_all()
 
     def __contains__(self, id: str) -> bool:
@@ -271,6 +273,14 @@ class TableStore:
         for collection, since in moved:
             with collection.turn:
                 collection.compact(since)
+        for collection, _ in written:
+            self._unsettle(collection)
+
+    def _unsettle(self, collection: Collection) -> None:
+        """Has ``work`` look at the collection.  After its traces were changed."""
+        with self._state:
+            if not collection.dropped:
+                self._unsettled[collection] = None
 
     def begin_view(self, id: str) -> None:
         """See ``protocol.sources.Storage``."""
@@ -279,6 +289,7 @@ class TableStore:
         if collection is not None:
             with collection.turn:
                 collection.unstage()
+            self._unsettle(collection)
 
     def stage_view(self, id: str, rows: Batch) -> None:
         """See ``protocol.sources.Storage``."""
@@ -290,6 +301,7 @@ class TableStore:
             rows = _since(rows, collection.upper)
             if len(rows):
                 collection.stage(rows)
+        self._unsettle(collection)
 
     def write_view(self, id: str, rows: Batch, errors: Batch, lower: Frontier, upper: Frontier) -> None:
         """See ``protocol.sources.Storage``.  A dropped view swallows its dataflow's last writes."""
@@ -316,6 +328,7 @@ class TableStore:
                 since = self._advance_since(collection)
             if since is not None:
                 collection.compact(since)
+        self._unsettle(collection)
         self._notify(frozenset((id,)))
 
     def _enqueue(self, collection: Collection, commit: Commit) -> None:
@@ -444,10 +457,11 @@ class TableStore:
     def work(self, fuel_rows: int) -> bool:
         """Moves since where holds went away and merges runs, one collection per call; True if more is left.
 
-        Skips a collection that is being written.
+        Skips a collection that is being written.  One that is merged, and whose since has reached its last write, is
+        left alone until the next write: a later since would fold nothing.  O(collections that are not).
         """
         with self._state:
-            collections = list(self._collections.values())
+            collections = list(self._unsettled)
             self._work_from += 1
             start = self._work_from
         for i in range(len(collections)):
@@ -461,6 +475,9 @@ class TableStore:
                     collection.compact(since)
                 if collection.work(fuel_rows):
                     return True
+                with self._state:
+                    if collection.since >= collection.last_write:
+                        self._unsettled.pop(collection, None)
             finally:
                 collection.turn.release()
         return False
