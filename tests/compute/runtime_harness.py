@@ -1,14 +1,16 @@
-"""A small database without SQL: a store, a controller and a stepped Solo runtime."""
+"""A small database without SQL: a store, a controller and a stepped replica, of one runtime or of two."""
 
 from __future__ import annotations
 
 import itertools
+import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
 
+from eddyline.compute.pair import Pair
 from eddyline.compute.solo import Solo
 from eddyline.controller.controller import Controller
 from eddyline.controller.events import Event, PeekAnswered, SubscriptionChanged
@@ -64,6 +66,11 @@ def one_shot(name: str, at: int, *operators: Operator) -> DataflowDescription:
     return DataflowDescription(name, operators, at, at + 1, DataflowClass.ONE_SHOT_READ)
 
 
+def two_runtimes() -> bool:
+    """Whether tests that say nothing about it run with an interactive runtime (EDDYLINE_INTERACTIVE=0: without)."""
+    return os.environ.get("EDDYLINE_INTERACTIVE", "1") != "0"
+
+
 @dataclass
 class Harness:
     """``tick``: nanoseconds by which each look at the clock moves it, so that activations end deterministically."""
@@ -73,6 +80,7 @@ class Harness:
     hash_bits: int = 64
     tick: int = 1_000_000
     budget_rows: int = 65_536
+    interactive: bool = field(default_factory=two_runtimes)
     events: list[Event] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -84,7 +92,8 @@ class Harness:
 
     def start(self) -> None:
         ticks = itertools.count(0, self.tick)
-        self.solo = Solo(
+        kind = Pair if self.interactive else Solo
+        self.solo: Pair | Solo = kind(
             self.store,
             self.hasher,
             workers=self.workers,

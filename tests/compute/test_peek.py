@@ -28,7 +28,7 @@ class Merged:
 
     def put(self, worker: int, response: Response) -> list[Response]:
         before = len(self.responses)
-        self.merger.put(worker, response)
+        self.merger.put(worker, 0, response)
         return self.responses[before:]
 
 

@@ -21,6 +21,7 @@ from eddyline.adapter.catalog import Catalog
 from eddyline.adapter.locks import LockTable
 from eddyline.adapter.process import ProcessSettings
 from eddyline.adapter.timeline import Timeline, wall_clock
+from eddyline.compute.pair import Pair
 from eddyline.compute.solo import Solo
 from eddyline.controller.controller import Controller
 from eddyline.controller.events import Event, PeekAnswered, ReplicaFailed, SubscriptionChanged
@@ -65,11 +66,13 @@ class Engine:
         self,
         *,
         workers: int = 1,
+        interactive: bool = True,
         memory_limit_bytes: int | None = None,
         process_settings: bool = True,
         clock: Callable[[], int] = wall_clock,
     ) -> None:
         self.workers = workers
+        self.interactive = interactive
         self.memory_limit_bytes = memory_limit_bytes
         self.hasher = Hasher()
         self.timeline = Timeline(clock)
@@ -134,8 +137,9 @@ class Engine:
         if self._process is not None:
             self._process.release()
 
-    def _start_replica(self) -> Solo:
-        return Solo(self.store, self.hasher, workers=self.workers, listener=self._respond)
+    def _start_replica(self) -> Solo | Pair:
+        kind = Pair if self.interactive else Solo
+        return kind(self.store, self.hasher, workers=self.workers, listener=self._respond)
 
     # -- controller -----------------------------------------------------------------------------------------------
 

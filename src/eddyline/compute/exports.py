@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from eddyline.compute.context import OperatorContext
+from eddyline.compute.frozen import FrozenArrangement, FrozenHandle
 from eddyline.compute.operators.stash import Stash
 from eddyline.compute.stream import ArrangedOutput, Arrangement, Stream
 from eddyline.protocol.messages import RowBatch, SubscribeResponse
@@ -15,6 +16,7 @@ from eddyline.repr.rowerror import ERR_TYPES, row_error
 from eddyline.repr.time import EMPTY, MIN_TIME, Frontier
 from eddyline.repr.types import SqlType
 from eddyline.trace.run import consolidate
+from eddyline.trace.trace import TraceHandle
 
 __all__ = ["ElsewhereExport", "Export", "IndexExport", "MaterializedViewSink", "SubscribeSink"]
 
@@ -43,10 +45,10 @@ class IndexExport:
         self.since = Frontier(context.as_of)
         self._until = context.until
         traces = (output.arrangement.oks, output.arrangement.errs)
-        self._handles = [t.handle(since=self.since, through=EMPTY) for t in traces]
+        self._handles: list[TraceHandle | FrozenHandle] = [t.handle(since=self.since, through=EMPTY) for t in traces]
 
     @property
-    def arrangement(self) -> Arrangement:
+    def arrangement(self) -> Arrangement | FrozenArrangement:
         return self.output.arrangement
 
     def frontier(self) -> Frontier:

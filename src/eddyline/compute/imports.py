@@ -1,4 +1,4 @@
-"""Where updates enter a dataflow: storage collections and the indexes of other dataflows of the same worker.
+"""Where updates enter a dataflow: storage collections, indexes of the same worker, frozen indexes of the other runtime.
 
 Invariants:
 I1  no import is read below its since: a source is held by the controller, an index by handles taken here;
@@ -11,6 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from eddyline.compute.context import OperatorContext
+from eddyline.compute.frozen import FrozenIndex
 from eddyline.compute.stream import ArrangedOutput, ArrangedStream, Output, Sealed
 from eddyline.errors import make_error
 from eddyline.protocol.sources import SourceReader
@@ -18,7 +19,7 @@ from eddyline.repr.batch import Batch
 from eddyline.repr.rowerror import ERR_TYPES
 from eddyline.repr.time import MIN_TIME, Frontier
 
-__all__ = ["ImportIndexOperator", "ImportSourceOperator"]
+__all__ = ["ImportFrozenOperator", "ImportIndexOperator", "ImportSourceOperator"]
 
 
 class ImportSourceOperator:
@@ -137,17 +138,56 @@ class ImportIndexOperator:
 
     def _forward(self, sealed: Sealed) -> None:
         upper = min(sealed.upper, self._context.until)
-        self._output.seal(Sealed(sealed.runs, self._clip(sealed.errors, upper), sealed.lower, upper))
-
-    def _clip(self, errors: Batch | None, upper: Frontier) -> Batch | None:
-        if errors is None or not len(errors):
-            return None
-        if int(errors.times.max()) >= upper:
-            errors = errors.take(np.flatnonzero(errors.times < upper))
-        return errors.advanced(self._context.as_of)
+        self._output.seal(Sealed(sealed.runs, _clipped(sealed.errors, self._context, upper), sealed.lower, upper))
 
     def _detach(self) -> None:
         self._open = False
         if self._stream is not None and self._stream in self._source.consumers:
             self._source.consumers.remove(self._stream)
         self._stream = None
+
+
+class ImportFrozenOperator:
+    """The index of the other runtime at the one time of a read: its snapshot's runs, by reference, as one interval.
+
+    Built over a placeholder, in arrival order; it emits once the index is bound, and that ends it.
+    """
+
+    def __init__(self, name: str, index: FrozenIndex, output: ArrangedOutput, context: OperatorContext) -> None:
+        self.name = name
+        self._index = index
+        self._output = output
+        self._context = context
+        self._open = True
+
+    def step(self) -> bool:
+        if not self.pending():
+            return False
+        self._open = False
+        context, arrangement = self._context, self._index.arrangement
+        oks, errs = arrangement.oks.snapshot(), arrangement.errs.snapshot()
+        for snapshot in (oks, errs):
+            if not snapshot.since <= context.as_of < snapshot.upper:
+                raise make_error(
+                    "XX000",
+                    f"{self.name} is read at {context.as_of}, outside [{snapshot.since}, {snapshot.upper})",
+                )
+        errors = _clipped(Batch.concat(ERR_TYPES, list(errs.scan(below=context.until))), context, context.until)
+        self._output.seal(Sealed(tuple(oks.runs), errors, Frontier(MIN_TIME), context.until))
+        return True
+
+    def pending(self) -> bool:
+        return self._open and self._index.bound
+
+    def close(self) -> None:
+        """It holds nothing."""
+        self._open = False
+
+
+def _clipped(errors: Batch | None, context: OperatorContext, upper: Frontier) -> Batch | None:
+    """Times moved up to as_of, those at or past ``upper`` left out; None if nothing remains."""
+    if errors is None or not len(errors):
+        return None
+    if int(errors.times.max()) >= upper:
+        errors = errors.take(np.flatnonzero(errors.times < upper))
+    return errors.advanced(context.as_of)

@@ -23,15 +23,31 @@ class ResponseMerger:
         self._emit = emit
         # Held across ``emit``, which keeps the merged responses in order; ``emit`` must not wait for a worker.
         self._lock = threading.Lock()
-        self._peeks: dict[str, list[PeekResponse]] = {}  # guarded by _lock, like the rest
+        #: the connection whose responses are wanted; written by whoever sends commands
+        self._connection = 0
+        #: the connection that the state below is of
+        self._merging = 0  # guarded by _lock, like the rest
+        self._peeks: dict[str, list[PeekResponse]] = {}
         self._frontiers: dict[str, list[Frontier]] = {}
         self._reported: dict[str, Frontier] = {}
 
-    def put(self, worker: int, response: Response) -> None:
+    def begin_connection(self) -> None:
+        """From here on, what answers an earlier connection is left out."""
+        self._connection += 1
+
+    def put(self, worker: int, connection: int, response: Response) -> None:
+        """``connection``: how many the worker has seen begin."""
+        if connection != self._connection:
+            return
         if self._workers == 1:
             self._emit(response)
             return
         with self._lock:
+            if self._merging != connection:
+                self._merging = connection
+                self._peeks.clear()
+                self._frontiers.clear()
+                self._reported.clear()
             match response:
                 case Frontiers():
                     self._frontier(worker, response)

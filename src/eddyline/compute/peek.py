@@ -9,12 +9,12 @@ I3  a walk reads one immutable snapshot, taken when it starts.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
 
-from eddyline.compute.exports import IndexExport
+from eddyline.compute.readable import ReadableIndex
 from eddyline.compute.walk import walk_at
 from eddyline.errors import DatabaseError, make_error
 from eddyline.expr.ir import LiteralValue
@@ -28,10 +28,14 @@ from eddyline.repr.types import SqlType
 from eddyline.trace.duplicates import first_equal
 from eddyline.trace.hasher import Hasher
 from eddyline.trace.run import consolidate
+from eddyline.trace.snapshot import Matches
 
 __all__ = ["PeekTask", "canceled", "limited", "peek_error"]
 
 _SLICE_ROWS = 65_536
+#: matches that a lookup takes in one step; most have fewer
+_LOOKUP_ROWS = 16_384
+_FIRST_ROWS = 256
 _log = logging.getLogger("eddyline.compute")
 
 
@@ -56,7 +60,7 @@ def limited(batch: Batch, limit: int | None) -> Batch:
 class PeekTask:
     """One peek under way; ``step`` does a bounded piece and returns the response when it is done."""
 
-    def __init__(self, peek: Peek, export: IndexExport, hasher: Hasher, view: str | None) -> None:
+    def __init__(self, peek: Peek, export: ReadableIndex, hasher: Hasher, view: str | None) -> None:
         self.peek = peek
         self._export = export
         self._hasher = hasher
@@ -65,6 +69,8 @@ class PeekTask:
         self._count = 0  # of the rows, with multiplicities
         self._failing: Batch | None = None
         self._walk: Iterator[Batch] | None = None
+        self._lookup: Iterator[Matches] | None = None
+        self._matches: list[Batch] = []
         self._started = False
 
     @property
@@ -72,24 +78,40 @@ class PeekTask:
         """Whether it reads the whole index."""
         return self.peek.keys is None
 
+    def begin(self) -> PeekResponse | None:
+        """Takes the snapshots that the rest reads; the response if there is nothing more to do."""
+        return self._guarded(self._begin)
+
     def step(self) -> PeekResponse | None:
+        return self._guarded(self._step)
+
+    def _guarded(self, part: Callable[[], PeekResponse | None]) -> PeekResponse | None:
         try:
-            if not self._started:
-                self._started = True
-                failed = self._start()
-                if failed is not None:
-                    return failed
-            if self._walk is not None and not self._complete():
-                batch = next(self._walk, None)
-                if batch is not None:
-                    self._take(batch)
-                    return None
-            return self._finish()
+            return part()
         except DatabaseError as error:
             return peek_error(self.peek.uuid, error)
         except Exception as error:  # noqa: BLE001 - a read changes nothing, so only the read fails
             _log.exception("peek of %s failed", self.peek.target)
             return peek_error(self.peek.uuid, make_error("XX000", f"{type(error).__name__}: {error}"))
+
+    def _begin(self) -> PeekResponse | None:
+        if self._started:
+            return None
+        self._started = True
+        return self._start()
+
+    def _step(self) -> PeekResponse | None:
+        failed = self._begin()
+        if failed is not None:
+            return failed
+        if self._walk is not None and not self._complete():
+            batch = next(self._walk, None)
+            if batch is not None:
+                self._take(batch)
+                return None
+        if self._lookup is not None and self._look_up(self._lookup):
+            return None
+        return self._finish()
 
     def _complete(self) -> bool:
         """Nothing that is still to come could change the answer."""
@@ -111,13 +133,32 @@ class PeekTask:
         columns = _key_columns(self.peek.keys, self.peek.key_types, self._hasher)
         rows = len(columns[0]) if columns else 1
         hashes = self._hasher.hash_rows(columns, self.peek.key_types, rows)
-        matches = snapshot.probe(columns, self.peek.key_types, hashes, below=below, null_safe=(False,) * len(columns))
-        times = np.full(len(matches), self.peek.time, np.int64)
-        found = Batch(self._export.types, tuple(matches.columns), times, matches.diffs)
+        self._lookup = snapshot.probe_pieces(
+            columns,
+            self.peek.key_types,
+            hashes,
+            below=below,
+            null_safe=(False,) * len(columns),
+            max_rows=_SLICE_ROWS,
+            first_rows=max(_FIRST_ROWS, 2 * rows),
+        )
+        return None
+
+    def _look_up(self, pieces: Iterator[Matches]) -> bool:
+        """Takes the next matches; True if there may be more than this step's share."""
+        rows = 0
+        for matches in pieces:
+            times = np.full(len(matches), self.peek.time, np.int64)
+            self._matches.append(Batch(self._export.types, tuple(matches.columns), times, matches.diffs))
+            rows += len(matches)
+            if rows >= _LOOKUP_ROWS:
+                return True
+        found = Batch.concat(self._export.types, self._matches)
+        self._matches = []
         if len(found) and int(found.diffs.min()) < 0:
             found = consolidate(found, self._hasher)
         self._take(found)
-        return None
+        return False
 
     def _take(self, batch: Batch) -> None:
         """Rows with their multiplicities at the peek's time, through the mfp."""

@@ -15,7 +15,8 @@ from eddyline.compute.context import BUDGET_ROWS, OperatorContext
 from eddyline.compute.dataflow import Dataflow
 from eddyline.compute.exchange import Channel, ExchangeOperator, Mailboxes
 from eddyline.compute.exports import ElsewhereExport, Export, IndexExport, MaterializedViewSink, SubscribeSink
-from eddyline.compute.imports import ImportIndexOperator, ImportSourceOperator
+from eddyline.compute.frozen import FrozenIndex
+from eddyline.compute.imports import ImportFrozenOperator, ImportIndexOperator, ImportSourceOperator
 from eddyline.compute.operators.arrange import ArrangeOperator, new_arrangement
 from eddyline.compute.operators.basic_reduce import BasicReduceOperator
 from eddyline.compute.operators.constant import ConstantOperator
@@ -75,8 +76,16 @@ class RenderContext:
     budget_rows: int = BUDGET_ROWS
 
 
-def render(description: plan.DataflowDescription, number: int, runtime: RenderContext) -> Dataflow:
-    """The dataflow, not yet activated.  XX000 if an import is not there or already compacted past as_of."""
+def render(
+    description: plan.DataflowDescription,
+    number: int,
+    runtime: RenderContext,
+    frozen: Mapping[str, FrozenIndex] | None = None,
+) -> Dataflow:
+    """The dataflow, not yet activated.  XX000 if an import is not there or already compacted past as_of.
+
+    ``frozen``: imported indexes of the other runtime, which may be bound later.
+    """
     context = OperatorContext(
         hasher=runtime.hasher,
         as_of=Time(description.as_of),
@@ -85,7 +94,7 @@ def render(description: plan.DataflowDescription, number: int, runtime: RenderCo
         workers=runtime.workers,
         budget_rows=runtime.budget_rows,
     )
-    builder = _Builder(description, number, runtime, context)
+    builder = _Builder(description, number, runtime, context, frozen or {})
     for position, node in enumerate(description.operators):
         builder.add(position, node)
     return Dataflow(
@@ -105,6 +114,7 @@ class _Builder:
     number: int
     runtime: RenderContext
     context: OperatorContext
+    frozen: Mapping[str, FrozenIndex]
     operators: list[Operator] = field(default_factory=list)
     exports: dict[str, Export] = field(default_factory=dict)
     arrangements: list[Arrangement] = field(default_factory=list)
@@ -144,6 +154,12 @@ class _Builder:
                 self.operators.append(ConstantOperator(name, node, output, context))
                 self.edges[position] = output
             case plan.ImportIndex():
+                frozen = self.frozen.get(node.id)
+                if frozen is not None:
+                    arranged = ArrangedOutput(frozen.arrangement)
+                    self.operators.append(ImportFrozenOperator(name, frozen, arranged, context))
+                    self.edges[position] = arranged
+                    return
                 index = self.runtime.indexes.get(node.id)
                 if index is None:
                     raise make_error("XX000", f"index {node.id} is not on this replica")

@@ -16,6 +16,7 @@ from eddyline.repr.batch import Batch
 from eddyline.repr.time import EMPTY, MIN_TIME, Frontier
 
 if TYPE_CHECKING:
+    from eddyline.compute.frozen import FrozenArrangement
     from eddyline.trace.run import Run
     from eddyline.trace.trace import Trace
 
@@ -109,7 +110,7 @@ class ArrangedStream:
 
     __slots__ = ("arrangement", "frontier", "sealed")
 
-    def __init__(self, arrangement: Arrangement) -> None:
+    def __init__(self, arrangement: Arrangement | FrozenArrangement) -> None:
         self.arrangement = arrangement
         self.sealed: deque[Sealed] = deque()
         self.frontier: Frontier = Frontier(MIN_TIME)
@@ -120,7 +121,7 @@ class ArrangedOutput:
 
     __slots__ = ("arrangement", "consumers", "frontier")
 
-    def __init__(self, arrangement: Arrangement) -> None:
+    def __init__(self, arrangement: Arrangement | FrozenArrangement) -> None:
         self.arrangement = arrangement
         self.consumers: list[ArrangedStream] = []
         self.frontier: Frontier = Frontier(MIN_TIME)

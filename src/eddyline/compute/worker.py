@@ -10,22 +10,32 @@ I2  steady dataflows are activated before hydrating ones, oldest first; hydratio
 I3  a dataflow that may have something to do is scheduled: by a commit to a source of it or of what it imports, by a
     moved frontier of an import, by a peer's message, or by a peek that waits for it;
 I4  whoever is scheduled has everything upstream scheduled too: quiet inputs then catch up with the newest commit.
+I5  a dataflow of a class that the worker does not render is recorded: its exports are *peers*, which have no channel,
+    no frontier to report, and commands about them are no-ops here;
+I6  an index is published when it is rendered, its points are announced after they moved, and one that a reader of the
+    other runtime waits for is treated like one with a peek here.
 All state belongs to the worker's thread, but for the inbox; ``answer_now`` reads published snapshots only.
 """
 
 from __future__ import annotations
 
-import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import assert_never
 
 from eddyline.compute.dataflow import Dataflow
 from eddyline.compute.exchange import Mailboxes, Message
 from eddyline.compute.exports import IndexExport
+from eddyline.compute.frozen import FrozenIndex
+from eddyline.compute.inbox import Inbox
+from eddyline.compute.lane import BindImport, ContinuePeek, Item, ReconcileReads, RenderRead
+from eddyline.compute.ledger import Ledger
 from eddyline.compute.peek import PeekTask, canceled, peek_error
+from eddyline.compute.placement import Role
 from eddyline.compute.render import RenderContext, SharedSources, render
+from eddyline.compute.sharing import SharingRegistry, Slot
+from eddyline.compute.stream import Arrangement
 from eddyline.errors import make_error
 from eddyline.protocol.messages import (
     AllowCompaction,
@@ -43,64 +53,24 @@ from eddyline.protocol.messages import (
     Schedule,
     UpdateConfiguration,
 )
+from eddyline.protocol.soft_assertion import soft_assert
 from eddyline.protocol.sources import Storage
-from eddyline.repr.time import EMPTY, MIN_TIME, Frontier
+from eddyline.repr.time import EMPTY, MIN_TIME, Frontier, Time
 from eddyline.trace.hasher import Hasher
 
-__all__ = ["Inbox", "Worker"]
+__all__ = ["Worker"]
 
 _MERGE_FUEL_ROWS = 16_384
 _HYDRATION_SHARE = 4  # every n-th activation is for hydration, if it has work
 
 
-class Inbox:
-    """What other threads leave for a worker.  ``wait`` returns at once if anything came since the last ``take``."""
-
-    def __init__(self) -> None:
-        self._changed = threading.Condition()
-        self._awake = False  # guarded by _changed, like the rest
-        self._commands: deque[Command] = deque()
-        self._commits: set[str] = set()
-        self._closed_times = False
-
-    def command(self, command: Command) -> None:
-        with self._changed:
-            self._commands.append(command)
-            self._wake()
-
-    def commit(self, ids: frozenset[str]) -> None:
-        """A commit changed collections ``ids``; without ids it only closed a time."""
-        with self._changed:
-            self._commits |= ids
-            self._closed_times |= not ids
-            self._wake()
-
-    def wake(self) -> None:
-        with self._changed:
-            self._wake()
-
-    def _wake(self) -> None:
-        self._awake = True
-        self._changed.notify()
-
-    def take(self) -> tuple[list[Command], set[str], bool]:
-        """(commands, changed collections, whether a time was closed without a change)."""
-        with self._changed:
-            self._awake = False
-            taken = (list(self._commands), self._commits, self._closed_times)
-            self._commands.clear()
-            self._commits = set()
-            self._closed_times = False
-        return taken
-
-    def wait(self) -> None:
-        with self._changed:
-            while not self._awake:
-                self._changed.wait()
-
-
 class Worker:
-    """``clock``: nanoseconds; ``activation_ns``: after that long an activation ends at the next operator."""
+    """``clock``: nanoseconds; ``activation_ns``: after that long an activation ends at the next operator.
+
+    ``respond``: gets the worker's index, the number of the connection that it answers, and the response.
+    ``registry``: where a maintenance worker publishes.  An interactive worker of this class is a heavy lane: it takes
+    its commands from an ``InteractiveWorker``, with the indexes that they read.
+    """
 
     def __init__(
         self,
@@ -111,13 +81,17 @@ class Worker:
         storage: Storage,
         sources: SharedSources,
         mailboxes: Mailboxes,
-        respond: Callable[[int, Response], None],
+        respond: Callable[[int, int, Response], None],
+        role: Role = Role.SOLO,
+        registry: SharingRegistry | None = None,
         clock: Callable[[], int] = time.perf_counter_ns,
         activation_ns: int = 5_000_000,
         budget_rows: int = 65_536,
     ) -> None:
         self.index = index
-        self.inbox = Inbox()
+        self.role = role
+        self.inbox = Inbox(follows_commits=role is not Role.INTERACTIVE)
+        self._registry = registry
         self._storage = storage
         self._hasher = hasher
         self._mailboxes = mailboxes
@@ -151,20 +125,38 @@ class Worker:
         self._walks: deque[PeekTask] = deque()
         self._steady_streak = 0
         self._merge_from = 0
+        #: what the commands alone say; a heavy lane's is kept by its interactive worker
+        self._ledger = Ledger()
+        #: exports that the other runtime renders
+        self._peers: set[str] = set()
+        #: the slots of published indexes
+        self._slots: dict[str, Slot] = {}
+        #: published indexes that a reader waits for
+        self._wanted: set[str] = set()
+        self._nonce: str | None = None
+        self._connection = 0
+        #: the new connection's history so far, while it is being told
+        self._history: list[Command] | None = None
         mailboxes.set_waker(index, self.inbox.wake)
+        if registry is not None:
+            registry.connect_publisher(self.inbox.want)
 
     # -- one step -------------------------------------------------------------------------------------------------
 
     def step(self) -> bool:
         """One bounded piece of work; True if it did anything."""
-        commands, commits, closed_times = self.inbox.take()
-        for command in commands:
-            self._handle(command)
-        moved = bool(commands)
+        taken = self.inbox.take()
+        for item in taken.commands:
+            self._take(item)
+        moved = bool(taken.commands)
         moved |= self._deliver(self._mailboxes.take(self.index))
-        if commits or closed_times:
-            self._commits(commits, everything=closed_times)
+        for id in taken.wanted:
+            moved |= self._want(id)
+        if taken.commits or taken.closed_times:
+            self._commits(taken.commits, everything=taken.closed_times)
             moved = True
+        if self._history is not None:
+            return moved  # what is to run is not known yet
         moved |= self._activate()
         moved |= self._walk()
         return moved or self._merge()
@@ -193,6 +185,18 @@ class Worker:
                 self._schedule(dataflow)
         for peek in self._queued.values():
             self._schedule(self._exporters[peek.target])
+        for id in list(self._wanted):
+            self._want(id)
+
+    def _want(self, id: str) -> bool:
+        """A reader of the other runtime waits for index ``id``; True if it was scheduled for that."""
+        slot = self._slots.get(id)
+        if slot is None or not slot.awaited:
+            self._wanted.discard(id)
+            return False
+        self._wanted.add(id)
+        self._schedule(self._exporters[id])
+        return True
 
     def _schedule(self, dataflow: Dataflow) -> None:
         dataflow.scheduled = True
@@ -230,6 +234,10 @@ class Worker:
 
     def _after_activation(self, dataflow: Dataflow) -> None:
         dataflow.check_hydrated()
+        for id in dataflow.exports:
+            slot = self._slots.get(id)
+            if slot is not None:
+                slot.announce()
         for id, frontier in dataflow.frontiers():
             if frontier > self._reported.get(id, MIN_TIME) and id not in dataflow.dropped_exports:
                 self._reported[id] = frontier
@@ -239,16 +247,36 @@ class Worker:
                 self._answer_ready(id)
 
     def _merge(self) -> bool:
-        """One slice of merging, dataflow by dataflow; storage's own debt is worker 0's."""
+        """One slice of merging, dataflow by dataflow; storage's own debt is worker 0's, of the runtime that maintains."""
         dataflows = list(self._dataflows.values())
         for i in range(len(dataflows)):
             at = (self._merge_from + i) % len(dataflows)
             if dataflows[at].merge(_MERGE_FUEL_ROWS):
                 self._merge_from = at
                 return True
-        return self.index == 0 and self._storage.work(_MERGE_FUEL_ROWS)
+        return self.index == 0 and self.role is not Role.INTERACTIVE and self._storage.work(_MERGE_FUEL_ROWS)
 
     # -- commands -------------------------------------------------------------------------------------------------
+
+    def _take(self, item: Item) -> None:
+        match item:
+            case Hello():
+                self._hello(item)
+            case RenderRead():
+                self._render(item.command, item.imports)
+            case BindImport():
+                self._bind(item)
+            case ContinuePeek():
+                self._walks.append(item.task)
+            case ReconcileReads():
+                self._go_on(item.dropped, item.retained)
+            case _:
+                if self._history is None:
+                    self._handle(item)
+                    return
+                self._history.append(item)
+                if isinstance(item, InitializationComplete):
+                    self._reconcile(self._history)
 
     def _handle(self, command: Command) -> None:
         match command:
@@ -262,16 +290,61 @@ class Worker:
                 self._cancel(command.uuid)
             case Schedule() | AllowWrites():
                 # Dataflows run and write from their creation here.
-                return
+                soft_assert(self._knows(command.id), "a command names an unknown collection", command=command)
             case Hello() | CreateInstance() | UpdateConfiguration() | InitializationComplete():
                 return
             case _:
                 assert_never(command)
 
+    def _knows(self, id: str) -> bool:
+        return id in self._exporters or id in self._peers
+
+    # -- connections ----------------------------------------------------------------------------------------------
+
+    def _hello(self, hello: Hello) -> None:
+        """A new nonce is a new connection.  What the old one asked for is forgotten; what runs, goes on if it can."""
+        if hello.nonce == self._nonce:
+            return
+        first, self._nonce = self._nonce is None, hello.nonce
+        self._connection += 1
+        self._queued.clear()
+        self._walks.clear()
+        if not first and self.role is not Role.INTERACTIVE:
+            self._history = []
+
+    def _reconcile(self, history: list[Command]) -> None:
+        self._history = None
+        done = self._ledger.reconcile(history)
+        self._go_on(done.dropped, done.retained)
+        for command in done.commands:
+            self._handle(command)
+        if self._registry is not None:
+            self._registry.agree(self._ledger.reconciliations, self._ledger.digest())
+
+    def _go_on(self, dropped: Iterable[str], retained: Mapping[str, Frontier]) -> None:
+        for id in dropped:
+            self._forget(id)
+        for id, as_of in retained.items():
+            self._reported.pop(id, None)
+            if id in self._exporters:
+                self._exporters[id].exports[id].allow_compaction(as_of)
+                self._exporters[id].scheduled = True
+
+    # -- life of a dataflow ---------------------------------------------------------------------------------------
+
     def _create(self, command: CreateDataflow) -> None:
+        self._ledger.create(command.dataflow)
+        if self.role.renders(command.dataflow.dataflow_class):
+            self._render(command, {})
+            return
+        self._peers.update(e.id for e in command.dataflow.exports)
+
+    def _render(self, command: CreateDataflow, frozen: Mapping[str, FrozenIndex]) -> None:
+        """Builds the dataflow.  Its number, and with it its channels, come from the order of the commands."""
+        self.inbox.follow_commits(follow=True)  # before any source is opened: no commit is missed
         number = self._next_number
         self._next_number += 1
-        dataflow = render(command.dataflow, number, self._render_context)
+        dataflow = render(command.dataflow, number, self._render_context, frozen)
         imported = [i.id for i in command.dataflow.imports]
         direct = {self._exporters[id] for id in imported if id in self._exporters}
         dataflow.upstream = frozenset(direct).union(*(d.upstream for d in direct))
@@ -283,27 +356,64 @@ class Worker:
             self._reported.pop(id, None)
             if isinstance(export, IndexExport):
                 self._indexes[id] = export
+                self._publish(id, export, dataflow)
         self._schedule(dataflow)
         for message in self._parked.pop(number, ()):
             dataflow.exchanges[message.channel.operator].deliver(message)
 
+    def _publish(self, id: str, export: IndexExport, dataflow: Dataflow) -> None:
+        if self._registry is None:
+            return
+        arrangement = export.arrangement
+        assert isinstance(arrangement, Arrangement), "maintenance renders over its own arrangements only"
+        as_of, until = Time(dataflow.description.as_of), Frontier(dataflow.description.until)
+        slot = self._registry.publish(id, self._ledger.incarnation(id), arrangement, as_of, until)
+        self._slots[id] = slot
+        slot.announce()  # the arrangement of a re-export may be sealed already
+        if slot.awaited:
+            self._wanted.add(id)
+
+    def _bind(self, item: BindImport) -> None:
+        """An imported index has sealed the read's time."""
+        dataflow = self._exporters.get(item.dataflow)
+        item.index.bind(item.oks, item.errs)
+        if dataflow is not None:
+            dataflow.scheduled = True
+
     def _allow_compaction(self, id: str, frontier: Frontier) -> None:
+        self._ledger.allow_compaction(id, frontier)
+        if id in self._peers:
+            if frontier == EMPTY:
+                self._peers.discard(id)
+            return
         dataflow = self._exporters.get(id)
-        if dataflow is None:
+        if not soft_assert(dataflow is not None, "a command names an unknown collection", id=id) or dataflow is None:
             return
         if frontier < EMPTY:
             dataflow.exports[id].allow_compaction(frontier)
             return
-        dataflow.dropped_exports.add(id)
-        del self._exporters[id]
-        self._indexes.pop(id, None)
-        if self._reported.pop(id, None) != EMPTY:
+        if self._reported.get(id) != EMPTY:
             self._respond(Frontiers(id, EMPTY))
         for peek in [p for p in self._queued.values() if p.target == id]:
             del self._queued[peek.uuid]
             self._respond(peek_error(peek.uuid, make_error("XX000", f"index {id} was dropped")))
+        self._forget(id)
+
+    def _forget(self, id: str) -> None:
+        """Ends an export, or a peer, without a word; the last export ends its dataflow."""
+        self._peers.discard(id)
+        dataflow = self._exporters.pop(id, None)
+        if dataflow is None:
+            return
+        dataflow.dropped_exports.add(id)
+        self._indexes.pop(id, None)
+        self._reported.pop(id, None)
         if dataflow.dropped_exports >= set(dataflow.exports):
             self._drop(dataflow)
+        slot = self._slots.pop(id, None)
+        self._wanted.discard(id)
+        if slot is not None and self._registry is not None:
+            self._registry.withdraw(slot, reader=False)
 
     def _drop(self, dataflow: Dataflow) -> None:
         del self._dataflows[dataflow.number]
@@ -316,6 +426,8 @@ class Worker:
             if dataflow in other.upstream:
                 other.upstream -= {dataflow}
         dataflow.close()
+        if self.role is Role.INTERACTIVE and not self._dataflows:
+            self.inbox.follow_commits(follow=False)
 
     # -- peeks ----------------------------------------------------------------------------------------------------
 
@@ -359,14 +471,13 @@ class Worker:
             self._start_peek(peek, index)
 
     def _start_peek(self, peek: Peek, index: IndexExport) -> None:
-        """A lookup is answered at once, a walk gets in line."""
+        """A lookup is answered at once, unless it is large; a walk gets in line."""
         task = PeekTask(peek, index, self._hasher, self._exporters[peek.target].view_name)
-        if task.walks:
+        response = None if task.walks else task.step()
+        if response is None:
             self._walks.append(task)
-            return
-        while (response := task.step()) is None:
-            continue
-        self._respond(response)
+        else:
+            self._respond(response)
 
     def _walk(self) -> bool:
         """One slice of the walk whose turn it is."""
@@ -391,7 +502,7 @@ class Worker:
         """Nothing is rendered, queued or parked."""
         return not (
             self._dataflows or self._exporters or self._importers or self._indexes or self._reported
-            or self._queued or self._walks or self._parked
+            or self._queued or self._walks or self._parked or self._peers or self._slots or self._wanted
         )  # fmt: skip
 
     # -- end ------------------------------------------------------------------------------------------------------
@@ -403,4 +514,4 @@ class Worker:
         self._dataflows.clear()
 
     def _respond(self, response: Response) -> None:
-        self._respond_as(self.index, response)
+        self._respond_as(self.index, self._connection, response)

@@ -46,8 +46,8 @@ def connect(
 ) -> Connection:
     """Opens a new database in memory and returns its first session.
 
-    ``workers``: threads that maintain views.  ``interactive``: serve reads from a runtime of their own; until there is
-    one, both values run a single runtime.  ``memory_limit``: bytes that one read's result may take (53200 past it).
+    ``workers``: threads that maintain views.  ``interactive``: serve reads from a runtime of their own, which
+    never waits for maintenance; otherwise one runtime does both.  ``memory_limit``: bytes that one read's result may take (53200 past it).
     ``process_settings``: whether the thread switch interval may be shortened while databases are open.
 
     Loads all compiled kernels first, so that no statement waits for one: 0.3 s from the cache.  The first time on a
@@ -62,7 +62,12 @@ def connect(
     if memory_limit is not None and memory_limit < 1:
         raise ProgrammingError(f"memory_limit must be positive, not {memory_limit}", sqlstate="22023")
     warm(CompilationProgress().update)
-    engine = Engine(workers=workers, memory_limit_bytes=memory_limit, process_settings=process_settings)
+    engine = Engine(
+        workers=workers,
+        interactive=interactive,
+        memory_limit_bytes=memory_limit,
+        process_settings=process_settings,
+    )
     return Connection(engine, owner=True)
 
 

@@ -22,6 +22,16 @@ class Client(Protocol):
         """The next response; None after ``timeout`` seconds (None: waits for ever) or once the replica is closed."""
         ...
 
+    def listen(self, listener: Callable[[Response], None], ended: Callable[[], None]) -> None:
+        """Responses go to ``listener`` from here on, those that wait first, each once, on any thread; ``receive`` gets
+        no more.  ``ended`` is called once the replica is closed.  Both return at once.
+        """
+        ...
+
+    def stop(self) -> None:
+        """Asks the replica to end; does not wait for that."""
+        ...
+
     def close(self) -> None: ...
 
 
@@ -33,18 +43,32 @@ class ResponseQueue:
     """
 
     def __init__(self, listener: Callable[[Response], None] | None = None) -> None:
-        self._listener = listener
+        self._listener = listener  # set under _changed
+        self._ended: Callable[[], None] | None = None
         self._changed = threading.Condition()
         self._responses: deque[Response] = deque()  # guarded by _changed
         self._closed = False  # guarded by _changed
 
-    def put(self, response: Response) -> None:
-        if self._listener is not None:
-            self._listener(response)
-            return
+    def listen(self, listener: Callable[[Response], None], ended: Callable[[], None]) -> None:
+        """As ``Client.listen``."""
         with self._changed:
-            self._responses.append(response)
-            self._changed.notify()
+            while self._responses:
+                listener(self._responses.popleft())
+            self._listener, self._ended = listener, ended
+            closed = self._closed
+        if closed:
+            ended()
+
+    def put(self, response: Response) -> None:
+        listener = self._listener
+        if listener is None:
+            with self._changed:
+                listener = self._listener
+                if listener is None:
+                    self._responses.append(response)
+                    self._changed.notify()
+                    return
+        listener(response)
 
     def receive(self, timeout: float | None) -> Response | None:
         deadline = None if timeout is None else time.monotonic() + timeout
@@ -58,5 +82,7 @@ class ResponseQueue:
 
     def close(self) -> None:
         with self._changed:
-            self._closed = True
+            first, self._closed = not self._closed, True
             self._changed.notify_all()
+        if first and self._ended is not None:
+            self._ended()

@@ -178,9 +178,12 @@ class Snapshot:
         below: Frontier,
         null_safe: Sequence[bool],
         max_rows: int,
+        first_rows: int | None = None,
     ) -> Iterator[Matches]:
         """The matches of ``probe`` in the same order, in pieces of at most ``max_rows``: a key with millions of matches
-        comes in many.  A caller may drop the iterator, or keep it between its own activations."""
+        comes in many.  A caller may drop the iterator, or keep it between its own activations.  With ``first_rows``
+        the first piece is that small, and the next ones grow.
+        """
         search = _Probe(
             self._set,
             columns=key_columns,
@@ -189,8 +192,10 @@ class Snapshot:
             below=below,
             null_safe=null_safe,
         )
+        capacity = max_rows if first_rows is None else min(first_rows, max_rows)
         while not search.done:
-            found = search.verified(search.candidates(max_rows))
+            found = search.verified(search.candidates(capacity))
+            capacity = min(4 * capacity, max_rows)
             if found.shape[1]:
                 yield search.matches(found)
 

@@ -45,6 +45,8 @@ class ArrangeOperator:
         self._input = input
         self._layout = layout
         self._output = output
+        assert isinstance(output.arrangement, Arrangement), "only its one writer's traces can be written"
+        self._arrangement = output.arrangement
         self._context = context
         self._piece_rows = min(context.budget_rows, _PIECE_ROWS)
         self._rows = Stash(self._piece_rows)
@@ -113,7 +115,7 @@ class ArrangeOperator:
 
     def _insert_ahead(self, batch: Batch, time: int) -> None:
         """Puts a part of the updates of ``time`` in, before the time is sealed."""
-        trace = self._output.arrangement.oks
+        trace = self._arrangement.oks
         lower = Frontier(time)
         if trace.upper < lower:
             trace.advance_upper(lower)
@@ -146,14 +148,14 @@ class ArrangeOperator:
             self._seal(piece, Frontier(following))
             return
         early = piece.times < following
-        if early.any() or (self._output.arrangement.oks.upper < following and self._runs):
+        if early.any() or (self._arrangement.oks.upper < following and self._runs):
             self._seal(piece.take(np.flatnonzero(early)), Frontier(following))
             piece = piece.take(np.flatnonzero(~early))
         self._insert_ahead(piece, following)
 
     def _seal(self, batch: Batch | None, upper: Frontier) -> None:
         """Seals up to ``upper`` with ``batch`` and the runs put in ahead."""
-        trace = self._output.arrangement.oks
+        trace = self._arrangement.oks
         run: Run | None = None
         if batch is not None and len(batch):
             run = build_run(
@@ -175,7 +177,7 @@ class ArrangeOperator:
         return Batch.concat(ERR_TYPES, pieces)
 
     def _seal_errors(self, upper: Frontier) -> Batch | None:
-        trace = self._output.arrangement.errs
+        trace = self._arrangement.errs
         closed = self._errors.times < upper
         if not closed.any():
             trace.advance_upper(upper)

@@ -21,6 +21,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from eddyline.compute.context import OperatorContext
+from eddyline.compute.frozen import FrozenHandle
 from eddyline.compute.operators.mfp import send_through
 from eddyline.compute.operators.stateless import run_updates
 from eddyline.compute.stream import ArrangedStream, Output, Sealed
@@ -47,7 +48,7 @@ class _Side:
         self.stream = stream
         self.layout: Layout = trace.layout
         self.consumed: Frontier = Frontier(MIN_TIME)
-        self.handle: TraceHandle | None = trace.handle(since=Frontier(as_of), through=Frontier(MIN_TIME))
+        self.handle: TraceHandle | FrozenHandle | None = trace.handle(since=Frontier(as_of), through=Frontier(MIN_TIME))
 
     def snapshot(self) -> Snapshot | None:
         return None if self.handle is None else self.handle.snapshot()

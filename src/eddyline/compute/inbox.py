@@ -1,0 +1,81 @@
+"""What other threads leave for a worker.  ``wait`` returns at once if anything came since the last ``take``."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from dataclasses import dataclass, field
+
+from eddyline.compute.lane import Item
+
+__all__ = ["Inbox", "Taken"]
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """Commands in order; ids of collections with commits; whether a time was closed without any; indexes asked for."""
+
+    commands: list[Item]
+    commits: set[str] = field(default_factory=set)
+    closed_times: bool = False
+    wanted: set[str] = field(default_factory=set)
+
+
+class Inbox:
+    """``follows_commits`` False: commits are left out until ``follow_commits`` says otherwise."""
+
+    def __init__(self, *, follows_commits: bool = True) -> None:
+        self._changed = threading.Condition()
+        self._awake = False  # guarded by _changed, like the rest
+        self._follows_commits = follows_commits
+        self._commands: deque[Item] = deque()
+        self._commits: set[str] = set()
+        self._closed_times = False
+        self._wanted: set[str] = set()
+
+    def command(self, item: Item) -> None:
+        with self._changed:
+            self._commands.append(item)
+            self._wake()
+
+    def commit(self, ids: frozenset[str]) -> None:
+        """A commit changed collections ``ids``; without ids it only closed a time."""
+        with self._changed:
+            if self._follows_commits:
+                self._commits |= ids
+                self._closed_times |= not ids
+                self._wake()
+
+    def follow_commits(self, *, follow: bool) -> None:
+        """Whoever reads no collection need not be woken by commits."""
+        with self._changed:
+            self._follows_commits = follow
+
+    def want(self, id: str) -> None:
+        """A reader waits for index ``id`` to catch up."""
+        with self._changed:
+            self._wanted.add(id)
+            self._wake()
+
+    def wake(self) -> None:
+        with self._changed:
+            self._wake()
+
+    def _wake(self) -> None:
+        self._awake = True
+        self._changed.notify()
+
+    def take(self) -> Taken:
+        with self._changed:
+            self._awake = False
+            taken = Taken(list(self._commands), self._commits, self._closed_times, self._wanted)
+            self._commands.clear()
+            self._commits = set()
+            self._closed_times = False
+            self._wanted = set()
+        return taken
+
+    def wait(self) -> None:
+        with self._changed:
+            while not self._awake:
+                self._changed.wait()

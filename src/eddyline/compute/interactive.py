@@ -1,0 +1,328 @@
+"""The interactive runtime's worker: keeps the peers, answers lookups, and hands what is heavy to its lane.
+
+It never renders, walks or merges, so that what a lookup waits for is bounded.  The heavy lane is a ``Worker`` of its
+own thread, which gets its commands from here, in order.
+
+Invariants:
+I1  peers never enter the lane's collections: they have no frontier to report here;
+I2  exactly one response per peek: it is in ``queued``, or with the lane, or answered;
+I3  a peer's hold, and that of every import which is not bound yet, is taken where the command stands in the stream;
+I4  dataflows reach the lane in arrival order, over placeholders where an index is not published or not sealed;
+I5  before it parks, the worker has looked at everything that waits, after registering for the wake-up.
+All state belongs to the worker's thread; ``answer_now`` reads peers from any thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import assert_never
+
+from eddyline.compute.frozen import FrozenIndex
+from eddyline.compute.inbox import Inbox
+from eddyline.compute.lane import BindImport, ContinuePeek, ReconcileReads, RenderRead
+from eddyline.compute.ledger import Ledger
+from eddyline.compute.peek import PeekTask, canceled, peek_error
+from eddyline.compute.sharing import PairHold, SharingRegistry, Slot
+from eddyline.compute.worker import Worker
+from eddyline.errors import make_error
+from eddyline.plan.dataflow import DataflowClass, DataflowDescription, ExportIndex, ImportIndex
+from eddyline.protocol.messages import (
+    AllowCompaction,
+    AllowWrites,
+    CancelPeek,
+    Command,
+    CreateDataflow,
+    CreateInstance,
+    Hello,
+    InitializationComplete,
+    Peek,
+    PeekResponse,
+    Response,
+    Schedule,
+    UpdateConfiguration,
+)
+from eddyline.protocol.soft_assertion import soft_assert
+from eddyline.repr.time import EMPTY, Frontier, Time
+from eddyline.repr.types import SqlType
+from eddyline.trace.hasher import Hasher
+from eddyline.trace.run import Layout
+
+__all__ = ["InteractiveWorker"]
+
+
+class PeerBundle:
+    """A peer index as a peek reads it: the publication points of its rows and errors, and the peer hold."""
+
+    __slots__ = ("_hold", "arrangement", "id", "since", "types", "view")
+
+    def __init__(self, id: str, slot: Slot, hold: PairHold, types: tuple[SqlType, ...], view: str) -> None:
+        self.id = id
+        self.arrangement = slot
+        self.types = types
+        self.view = view
+        #: the oldest readable time at this point of the command stream; rises before the hold does
+        self.since = hold.since
+        self._hold = hold
+
+    def frontier(self) -> Frontier:
+        return self.arrangement.frontier()
+
+    def allow_compaction(self, since: Frontier) -> None:
+        if since > self.since:
+            self.since = since
+            self._hold.downgrade(since)
+
+
+@dataclass(slots=True, eq=False)
+class _Import:
+    """An index that a one-shot read imports, until it has sealed the read's time; ``exports``: of the dataflow."""
+
+    exports: set[str]
+    export: str
+    slot: Slot
+    hold: PairHold
+    time: Time
+    index: FrozenIndex
+
+
+class InteractiveWorker:
+    def __init__(
+        self,
+        index: int,
+        *,
+        hasher: Hasher,
+        registry: SharingRegistry,
+        lane: Worker,
+        respond: Callable[[int, int, Response], None],
+    ) -> None:
+        self.index = index
+        self.inbox = Inbox()
+        self.lane = lane
+        self._hasher = hasher
+        self._registry = registry
+        self._respond_as = respond
+        #: peer indexes by id
+        self.traces: dict[str, PeerBundle] = {}
+        #: peers that are no index
+        self._peers: set[str] = set()
+        #: exports of dataflows that the lane renders
+        self._local: set[str] = set()
+        self._queued: dict[str, Peek] = {}
+        self._imports: list[_Import] = []
+        self._ledger = Ledger()
+        self._nonce: str | None = None
+        self._connection = 0
+        self._history: list[Command] | None = None
+        registry.connect_reader(self.inbox.wake)
+
+    def step(self) -> bool:
+        """Takes the commands that are there, then looks at what waits; True if it did anything."""
+        taken = self.inbox.take()
+        for item in taken.commands:
+            assert not isinstance(item, (RenderRead, BindImport, ContinuePeek, ReconcileReads)), item
+            self._take(item)
+        moved = bool(taken.commands)
+        moved |= self._bind_imports()
+        return self._answer_queued() or moved
+
+    # -- commands -------------------------------------------------------------------------------------------------
+
+    def _take(self, command: Command) -> None:
+        if isinstance(command, Hello):
+            self._hello(command)
+        elif self._history is None:
+            self._handle(command)
+        else:
+            self._history.append(command)
+            if isinstance(command, InitializationComplete):
+                self._reconcile(self._history)
+
+    def _handle(self, command: Command) -> None:
+        match command:
+            case CreateDataflow():
+                self._ledger.create(command.dataflow)
+                if command.dataflow.dataflow_class is DataflowClass.ONE_SHOT_READ:
+                    self._create_read(command)
+                else:
+                    self._record_peers(command.dataflow)
+            case AllowCompaction():
+                self._allow_compaction(command, Frontier(command.frontier))
+            case Peek():
+                self._peek(command)
+            case CancelPeek():
+                if self._queued.pop(command.uuid, None) is not None:
+                    self._respond(canceled(command.uuid))
+                else:
+                    self.lane.inbox.command(command)
+            case Schedule() | AllowWrites():
+                known = command.id in self.traces or command.id in self._peers or command.id in self._local
+                soft_assert(known, "a command names an unknown collection", command=command)
+            case Hello() | CreateInstance() | UpdateConfiguration() | InitializationComplete():
+                # Settings of the process are maintenance's to apply.
+                return
+            case _:
+                assert_never(command)
+
+    def _hello(self, hello: Hello) -> None:
+        if hello.nonce == self._nonce:
+            return
+        first, self._nonce = self._nonce is None, hello.nonce
+        self._connection += 1
+        self._queued.clear()
+        self.lane.inbox.command(hello)
+        if not first:
+            self._history = []
+
+    def _reconcile(self, history: list[Command]) -> None:
+        self._history = None
+        done = self._ledger.reconcile(history)
+        for id in done.dropped:
+            self._forget(id)
+        self.lane.inbox.command(ReconcileReads(done.dropped, done.retained))
+        for id, as_of in done.retained.items():
+            if id in self.traces:
+                self.traces[id].allow_compaction(as_of)
+        for command in done.commands:
+            self._handle(command)
+        self._registry.agree(self._ledger.reconciliations, self._ledger.digest())
+
+    def _record_peers(self, description: DataflowDescription) -> None:
+        as_of, until = Frontier(description.as_of), Frontier(description.until)
+        for export in description.exports:
+            if not isinstance(export, ExportIndex):
+                self._peers.add(export.id)
+                continue
+            layout = Layout(export.types, export.key)
+            slot = self._registry.record(export.id, self._ledger.incarnation(export.id), layout, until)
+            hold = slot.record(as_of)
+            self.traces[export.id] = PeerBundle(export.id, slot, hold, export.types, description.name)
+
+    def _create_read(self, command: CreateDataflow) -> None:
+        """Takes the holds here and now, and lets the lane build the dataflow over what may come later."""
+        description = command.dataflow
+        exports = {e.id for e in description.exports}
+        self._local |= exports
+        frozen: dict[str, FrozenIndex] = {}
+        for imported in description.imports:
+            peer = self.traces.get(imported.id)
+            if not isinstance(imported, ImportIndex) or peer is None or imported.id in frozen:
+                continue
+            slot, time = peer.arrangement, Time(description.as_of)
+            # It is an error if the time is gone already: a wrong answer would be worse than the end of the runtime.
+            hold = slot.hold(Frontier(time))
+            index = FrozenIndex(Layout(imported.types, imported.key))
+            frozen[imported.id] = index
+            self._imports.append(_Import(exports, description.exports[0].id, slot, hold, time, index))
+        self.lane.inbox.command(RenderRead(command, frozen))
+
+    def _allow_compaction(self, command: AllowCompaction, frontier: Frontier) -> None:
+        id = command.id
+        self._ledger.allow_compaction(id, frontier)
+        if id in self._local:
+            if frontier == EMPTY:
+                self._forget(id)
+            self.lane.inbox.command(command)
+            return
+        peer = self.traces.get(id)
+        if peer is None and id not in self._peers:
+            soft_assert(False, "a command names an unknown collection", command=command)
+        elif frontier < EMPTY:
+            if peer is not None:
+                peer.allow_compaction(frontier)
+        else:
+            for peek in [p for p in self._queued.values() if p.target == id]:
+                del self._queued[peek.uuid]
+                self._respond(peek_error(peek.uuid, make_error("XX000", f"index {id} was dropped")))
+            self._forget(id)
+
+    def _forget(self, id: str) -> None:
+        """Ends a peer, or what an export of the lane's waits for, without a word."""
+        self._peers.discard(id)
+        if id in self._local:
+            self._local.discard(id)
+            for waiting in [w for w in self._imports if id in w.exports]:
+                waiting.exports.discard(id)
+                if not waiting.exports:
+                    waiting.hold.close()
+            self._imports = [w for w in self._imports if w.exports]
+        peer = self.traces.pop(id, None)
+        if peer is not None:
+            self._registry.withdraw(peer.arrangement, reader=True)
+
+    # -- what waits -----------------------------------------------------------------------------------------------
+
+    def _bind_imports(self) -> bool:
+        ready = [w for w in self._imports if w.slot.sealed_past(w.time)]
+        for waiting in ready:
+            oks, errs = waiting.slot.snapshots()
+            self._imports.remove(waiting)
+            self.lane.inbox.command(BindImport(waiting.export, waiting.index, oks, errs))
+            # The snapshot answers its time for ever: a hold beside it would only pin the trace.
+            waiting.hold.close()
+        return bool(ready)
+
+    def _answer_queued(self) -> bool:
+        ready = [p for p in self._queued.values() if self.traces[p.target].arrangement.sealed_past(Time(p.time))]
+        for peek in ready:
+            del self._queued[peek.uuid]
+            self._start_peek(peek, self.traces[peek.target])
+        return bool(ready)
+
+    # -- peeks ----------------------------------------------------------------------------------------------------
+
+    def _peek(self, peek: Peek) -> None:
+        peer = self.traces.get(peek.target)
+        if peek.target in self._local:
+            self.lane.inbox.command(peek)
+        elif peer is None:
+            self._respond(peek_error(peek.uuid, make_error("XX000", f"index {peek.target} is not on this replica")))
+        elif peek.time < peer.since:
+            error = make_error(
+                "22023", f"time {peek.time} is no longer readable", detail=f"The oldest readable time is {peer.since}."
+            )
+            self._respond(peek_error(peek.uuid, error))
+        elif peer.frontier() > peek.time:
+            self._start_peek(peek, peer)
+        else:
+            self._queued[peek.uuid] = peek
+
+    def _start_peek(self, peek: Peek, peer: PeerBundle) -> None:
+        """Answers a lookup; a walk, or a lookup of many rows, goes on in the lane, on the snapshots taken here."""
+        task = PeekTask(peek, peer, self._hasher, peer.view)
+        response = task.begin() if task.walks else task.step()
+        if response is None:
+            self.lane.inbox.command(ContinuePeek(task))
+        else:
+            self._respond(response)
+
+    def answer_now(self, peek: Peek, cancelled: Callable[[], bool]) -> PeekResponse | None:
+        """The answer, found on the caller's thread in the peer's snapshots; None if the peer is not there, has not
+        sealed the time, or no longer has it.  Any thread.
+        """
+        peer = self.traces.get(peek.target)
+        if peer is None or peer.since > peek.time or peer.frontier() <= peek.time:
+            return None
+        task = PeekTask(peek, peer, self._hasher, peer.view)
+        while (response := task.step()) is None:
+            if cancelled():
+                return canceled(peek.uuid)
+        # The peer's since rises before its hold does.  If it has not passed the time by now, the trace had not either.
+        return response if peer.since <= peek.time else None
+
+    # -- end ------------------------------------------------------------------------------------------------------
+
+    def at_rest(self) -> bool:
+        return not (self.traces or self._peers or self._local or self._queued or self._imports)
+
+    def close(self) -> None:
+        """Releases every hold; the worker is not used any more."""
+        for waiting in self._imports:
+            waiting.hold.close()
+        self._imports = []
+        for peer in self.traces.values():
+            peer.arrangement.leave(reader=True)
+        self.traces = {}
+
+    def _respond(self, response: Response) -> None:
+        self._respond_as(self.index, self._connection, response)

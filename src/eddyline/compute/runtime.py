@@ -1,0 +1,240 @@
+"""A compute runtime: N workers of one role that take the same commands in the same order.
+
+It is a ``protocol.client.Client``.  Each worker owns the rows whose key hashes fall to it.  With ``threads`` each
+worker has a thread: ``solo:0`` …, ``maint:0`` …, ``inter:0`` … and ``inter:0:heavy`` …; without, ``step`` drives them,
+for tests that choose the interleaving.
+
+An exception that a worker does not handle ends the whole runtime: every worker stops, one fatal ``Status`` is sent,
+and later commands are ignored.  Whoever owns the runtime fails what waits for it and builds another.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from eddyline.compute.exchange import Mailboxes
+from eddyline.compute.inbox import Inbox
+from eddyline.compute.interactive import InteractiveWorker
+from eddyline.compute.merge_responses import ResponseMerger, union_of
+from eddyline.compute.placement import Role
+from eddyline.compute.render import SharedSources
+from eddyline.compute.sharing import SharingRegistry
+from eddyline.compute.worker import Worker
+from eddyline.protocol.client import ResponseQueue
+from eddyline.protocol.messages import Command, Hello, Peek, PeekResponse, Response, Status
+from eddyline.protocol.sources import Storage
+from eddyline.trace.hasher import Hasher
+
+__all__ = ["Runtime"]
+
+_log = logging.getLogger("eddyline.compute")
+
+
+class _Driven(Protocol):
+    """A worker, or a lane of one: what one thread drives."""
+
+    inbox: Inbox
+
+    def step(self) -> bool: ...
+
+    def at_rest(self) -> bool: ...
+
+    def close(self) -> None: ...
+
+
+class _Commanded(_Driven, Protocol):
+    """A worker that takes commands and answers peeks."""
+
+    def answer_now(self, peek: Peek, cancelled: Callable[[], bool]) -> PeekResponse | None: ...
+
+
+class Runtime:
+    """``listener``: gets each response on the thread that made it, instead of the queue behind ``receive``.
+
+    It must be quick and must not wait for the runtime; it may send commands.
+    ``registries``: one per worker, shared with the other runtime of the replica; none for Solo.
+    """
+
+    def __init__(
+        self,
+        storage: Storage,
+        hasher: Hasher,
+        *,
+        role: Role,
+        workers: int = 1,
+        registries: Sequence[SharingRegistry] = (),
+        listener: Callable[[Response], None] | None = None,
+        threads: bool = True,
+        clock: Callable[[], int] = time.perf_counter_ns,
+        activation_ns: int = 5_000_000,
+        budget_rows: int = 65_536,
+    ) -> None:
+        if len(registries) != (0 if role is Role.SOLO else workers):
+            raise ValueError(f"{workers} workers of role {role.value} with {len(registries)} sharing registries")
+        self.role = role
+        self.workers = workers
+        self._responses = ResponseQueue(listener)
+        self._merger = ResponseMerger(workers, self._responses.put)
+        self._sending = threading.Lock()
+        self._nonce: str | None = None  # guarded by _sending
+        self._stop = threading.Event()
+        self._failing = threading.Lock()
+        self._failed = False  # guarded by _failing
+        mailboxes = Mailboxes(workers)
+        sources = SharedSources(storage, workers)
+        rendering = [
+            Worker(
+                i,
+                workers,
+                hasher=hasher,
+                storage=storage,
+                sources=sources,
+                mailboxes=mailboxes,
+                respond=self._merger.put,
+                role=role,
+                registry=registries[i] if role is Role.MAINTENANCE else None,
+                clock=clock,
+                activation_ns=activation_ns,
+                budget_rows=budget_rows,
+            )
+            for i in range(workers)
+        ]
+        prefix = role.thread_prefix
+        self._commanded: Sequence[_Commanded]
+        self._driven: list[tuple[str, _Driven]]
+        if role is Role.INTERACTIVE:
+            fronts = [
+                InteractiveWorker(
+                    lane.index,
+                    hasher=hasher,
+                    registry=registries[lane.index],
+                    lane=lane,
+                    respond=self._merger.put,
+                )
+                for lane in rendering
+            ]
+            self._commanded = fronts
+            self._driven = [(f"{prefix}:{f.index}", f) for f in fronts]
+            self._driven += [(f"{prefix}:{w.index}:heavy", w) for w in rendering]
+        else:
+            self._commanded = rendering
+            self._driven = [(f"{prefix}:{w.index}", w) for w in rendering]
+        self._unwatch = [storage.watch(w.inbox.commit) for w in rendering]
+        self._threads = [
+            threading.Thread(target=self._run, args=(name, each), name=name, daemon=True)
+            for name, each in (self._driven if threads else ())
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    @property
+    def failed(self) -> bool:
+        with self._failing:
+            return self._failed
+
+    # -- the client's face ----------------------------------------------------------------------------------------
+
+    def listen(self, listener: Callable[[Response], None], ended: Callable[[], None]) -> None:
+        self._responses.listen(listener, ended)
+
+    def send(self, command: Command) -> None:
+        """All workers get the commands of all senders in one order."""
+        if self._stop.is_set():
+            return
+        with self._sending:
+            if isinstance(command, Hello) and command.nonce != self._nonce:
+                self._nonce = command.nonce
+                self._merger.begin_connection()
+            for worker in self._commanded:
+                worker.inbox.command(command)
+
+    def receive(self, timeout: float | None = None) -> Response | None:
+        return self._responses.receive(timeout)
+
+    def answer_now(self, peek: Peek, cancelled: Callable[[], bool] = lambda: False) -> PeekResponse | None:
+        """The answer of ``peek`` if it needs no waiting, on the caller's thread; None: send it instead.
+
+        A hop to the worker and back costs more than a lookup, and a walk here delays nobody else's.  The index is read
+        as it is published, so commands still in the queue are not seen: the caller makes sure that the index exists and
+        that the time is the right one.  ``cancelled`` is looked at between slices of a walk.  Any thread.
+        """
+        parts: list[PeekResponse] = []
+        for worker in self._commanded:
+            part = None if self._stop.is_set() else worker.answer_now(peek, cancelled)
+            if part is None:
+                return None
+            parts.append(part)
+        return union_of(parts)
+
+    # -- driving --------------------------------------------------------------------------------------------------
+
+    def step(self, driven: int | None = None) -> bool:
+        """Without threads: one step of a worker or lane, or one of each; True if anything was done.
+
+        An interactive runtime's workers come first, then their lanes.
+        """
+        if self._stop.is_set():
+            return False
+        chosen = self._driven if driven is None else [self._driven[driven]]
+        moved = False
+        for name, each in chosen:
+            try:
+                moved |= each.step()
+            except Exception as error:  # noqa: BLE001 - whatever it was, the whole runtime ends with it
+                _log.exception("%s failed", name)
+                self._fail(error)
+                return False
+        return moved
+
+    def at_rest(self) -> bool:
+        """No dataflow, no peek and no partial answer is left.  For a runtime that nobody drives at the moment."""
+        return not self._merger.pending() and all(each.at_rest() for _, each in self._driven)
+
+    def settle(self, max_steps: int = 100_000) -> None:
+        """Without threads: steps until no worker has anything to do."""
+        for _ in range(max_steps):
+            if not self.step():
+                return
+        raise AssertionError("the runtime does not come to rest")
+
+    def stop(self) -> None:
+        """No worker begins another step, and commands are ignored.  Does not wait; ``close`` does the rest."""
+        self._stop.set()
+        for _, each in self._driven:
+            each.inbox.wake()
+
+    def close(self) -> None:
+        """Stops the threads, drops all dataflows; ``receive`` then returns None.  Twice is harmless."""
+        self.stop()
+        for end in self._unwatch:
+            end()
+        self._unwatch = []
+        for thread in self._threads:
+            if thread is not threading.current_thread():
+                thread.join()
+        for _, each in self._driven:
+            each.close()
+        self._responses.close()
+
+    def _run(self, name: str, each: _Driven) -> None:
+        try:
+            while not self._stop.is_set():
+                # Asked again: the step may have taken the wake-up that came with the end.
+                if not each.step() and not self._stop.is_set():
+                    each.inbox.wait()
+        except Exception as error:  # noqa: BLE001 - as in ``step``
+            _log.exception("%s failed", name)
+            self._fail(error)
+
+    def _fail(self, error: Exception) -> None:
+        """Shared fate: no half a runtime goes on answering."""
+        with self._failing:
+            if self._failed:
+                return
+            self._failed = True
+        self.stop()
+        self._responses.put(Status(f"{type(error).__name__}: {error}", fatal=True))
