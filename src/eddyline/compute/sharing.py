@@ -148,9 +148,10 @@ class Slot:
         with self._lock:
             if self.frontier() > time:
                 return True
+            first = self._awaited is None
             self._awaited = time if self._awaited is None else min(time, self._awaited)
             published = self._publisher is _Side.HERE
-        if published:
+        if first and published:  # later on the publisher knows, and a slot published later is looked at then
             self._demand(self.id)
         return False
 
