@@ -145,14 +145,14 @@ def test_index_is_joined_with_a_table_by_reference_at_every_time(workers: int) -
             assert db.read("j", types=types) == expected()
     reads = db.controller.create_dataflow(
         one_shot(
-            "r", db.time, ImportIndex("j", types, (0,)), Arrange(0, (1,), types), ExportIndex("r", "j", 1, (1,), types)
+            "t1", db.time, ImportIndex("j", types, (0,)), Arrange(0, (1,), types), ExportIndex("t1", "j", 1, (1,), types)
         ),
         as_of=Time(db.time),
     )
-    assert db.read("r", reads, types=types) == expected()
-    db.controller.drop("r")
+    assert db.read("t1", reads, types=types) == expected()
+    db.controller.drop("t1")
     db.settle()
-    assert not db.controller.exists("r")
+    assert not db.controller.exists("t1")
 
 
 def test_one_shot_read_over_a_table_without_index(workers: int) -> None:
@@ -165,18 +165,18 @@ def test_one_shot_read_over_a_table_without_index(workers: int) -> None:
     big = Mfp((FilterStep(Call("gt", (Column(1, BIGINT), Literal(15, BIGINT)), BOOLEAN)),), (0, 1), PAIR)
     db.controller.create_dataflow(
         one_shot(
-            "r", at, ImportSource("t", PAIR), MapFilterProject(0, big), Arrange(1, (), PAIR),
-            ExportIndex("r", "t", 2, (), PAIR),
+            "t1", at, ImportSource("t", PAIR), MapFilterProject(0, big), Arrange(1, (), PAIR),
+            ExportIndex("t1", "t", 2, (), PAIR),
         ),
         as_of=Time(at),
     )  # fmt: skip
     hold.close()
-    assert db.read("r", at) == {(2, 20): 1}
-    assert db.controller.upper("r") == EMPTY
-    db.controller.drop("r")
+    assert db.read("t1", at) == {(2, 20): 1}
+    assert db.controller.upper("t1") == EMPTY
+    db.controller.drop("t1")
     db.settle()
     with pytest.raises(DatabaseError):
-        db.peek("r", at)
+        db.peek("t1", at)
 
 
 def test_row_error_fails_reads_until_the_row_is_gone(workers: int) -> None:
@@ -542,10 +542,10 @@ def test_reads_leave_nothing_behind(workers: int) -> None:
     db.commit({"t": pairs([(n, n) for n in range(20)])})
     for n in range(4):
         at = Time(db.time)
-        operators = (ImportSource("t", PAIR), Arrange(0, (), PAIR), ExportIndex(f"r{n}", "t", 1, (), PAIR))
-        db.controller.create_dataflow(one_shot(f"r{n}", at, *operators), as_of=at)
-        assert len(db.read(f"r{n}", at)) == 20
-        db.controller.drop(f"r{n}")
+        operators = (ImportSource("t", PAIR), Arrange(0, (), PAIR), ExportIndex(f"t{n}", "t", 1, (), PAIR))
+        db.controller.create_dataflow(one_shot(f"t{n}", at, *operators), as_of=at)
+        assert len(db.read(f"t{n}", at)) == 20
+        db.controller.drop(f"t{n}")
         db.commit({"t": pairs([(100 + n, n)], [1])})
         db.commit({"t": pairs([(100 + n, n)], [-1])})
         db.settle()

@@ -42,6 +42,7 @@ from eddyline.plan.parameters import bind_parameters, substitute_parameters
 from eddyline.plan.relation import Relation
 from eddyline.protocol.messages import Peek, PeekResponse
 from eddyline.repr.batch import Batch, concat_arrays
+from eddyline.repr.ids import transient_id
 from eddyline.repr.rowerror import row_error
 from eddyline.repr.time import EMPTY, Frontier, Time
 from eddyline.repr.types import Kind, SqlType, arrow_type
@@ -307,7 +308,7 @@ def _peek_one_shot(
 ) -> tuple[Batch, Time]:
     """By a dataflow that lives for this read."""
     engine, waiter = context.engine, Waiter()
-    transient = f"t{next(_transient_ids)}"
+    transient = transient_id(next(_transient_ids))
     types = operators[-1].types
     with (
         engine.control() as controller,
@@ -362,7 +363,11 @@ def _one_shot(id: str, operators: tuple[Operator, ...], at: Time) -> DataflowDes
     """The dataflow whose result can be peeked as index ``id``."""
     last, types = len(operators) - 1, operators[-1].types
     exported = (*operators, Arrange(last, (), types), ExportIndex(id, id, last + 1, (), types))
-    return DataflowDescription(id, exported, at, at + 1, DataflowClass.ONE_SHOT_READ)
+    # The greatest time has no finite end: such a read is maintained until it is dropped.
+    finite = at + 1 < EMPTY
+    return DataflowDescription(
+        id, exported, at, at + 1, DataflowClass.ONE_SHOT_READ if finite else DataflowClass.MAINTAINED
+    )
 
 
 @contextmanager

@@ -26,10 +26,10 @@ import msgspec
 from eddyline.controller.collection import CollectionState, DataflowState, Role
 from eddyline.controller.events import Event, FrontierMoved, Hydrated, PeekAnswered, ReplicaFailed, SubscriptionChanged
 from eddyline.controller.holds import ReadHold, ReadHolds
+from eddyline.controller.shape import checked_shape
 from eddyline.errors import make_error
 from eddyline.expr.ir import LiteralValue, Mfp
 from eddyline.plan.dataflow import (
-    DataflowClass,
     DataflowDescription,
     ExportIndex,
     ExportMaterializedView,
@@ -54,6 +54,7 @@ from eddyline.protocol.messages import (
     Status,
     SubscribeResponse,
 )
+from eddyline.repr.ids import is_transient
 from eddyline.repr.time import EMPTY, MIN_TIME, Frontier, Time
 from eddyline.repr.types import SqlType
 from eddyline.storage.store import TableStore
@@ -71,6 +72,8 @@ class Controller:
     def __init__(self, store: TableStore, *, retention_us: int = 1_000_000) -> None:
         self._store = store
         self._retention_us = retention_us
+        #: whether reads are rendered as such; otherwise they are maintained, until they are dropped
+        self.one_shot_reads = True
         self._history = CommandHistory()
         self._client: Client | None = None
         self._collections: dict[str, CollectionState] = {}
@@ -126,7 +129,9 @@ class Controller:
         # Held first, then chosen: commits go on meanwhile, and since follows them.
         at = self.choose_as_of(imports, holds.since()) if as_of is None else as_of
         holds.downgrade(Frontier(at))
-        description = _checked_shape(msgspec.structs.replace(description, as_of=at))
+        description = checked_shape(
+            msgspec.structs.replace(description, as_of=at), one_shot_reads=self.one_shot_reads
+        )
         try:
             self._create_views(description, at)
         except BaseException:
@@ -372,25 +377,10 @@ class Controller:
             events += self._peek_answered(PeekResponse(uuid, error=_LOST))
         for collection in list(self._collections.values()):
             collection.replica_upper = Frontier(MIN_TIME)
-            one_shot = (
-                collection.dataflow is not None
-                and collection.dataflow.description.dataflow_class is DataflowClass.ONE_SHOT_READ
-            )
             if collection.role is Role.SUBSCRIPTION:
                 ended = SubscribeResponse(collection.id, collection.upper, EMPTY, error=_LOST)
                 events.append(SubscriptionChanged(ended))
-            if one_shot or collection.role is Role.SUBSCRIPTION:
+            if is_transient(collection.id) or collection.role is Role.SUBSCRIPTION:
                 self.drop(collection.id)
         events.append(ReplicaFailed(message))
         return events
-
-
-def _checked_shape(description: DataflowDescription) -> DataflowDescription:
-    """A one-shot read has a single time and exports only indexes; a misfit is logged and maintained instead."""
-    if description.dataflow_class is DataflowClass.MAINTAINED:
-        return description
-    single_time = description.until == description.as_of + 1
-    if single_time and all(isinstance(e, ExportIndex) for e in description.exports):
-        return description
-    _log.error("dataflow %s has not the shape of a one-shot read", description.name)
-    return msgspec.structs.replace(description, dataflow_class=DataflowClass.MAINTAINED)
