@@ -1,0 +1,294 @@
+"""One test per rule of the protocol between the controller and a replica of two runtimes."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from eddyline.compute.ledger import compatible_with
+from eddyline.controller.shape import checked_shape
+from eddyline.plan.dataflow import (
+    Arrange,
+    DataflowClass,
+    DataflowDescription,
+    ExportIndex,
+    ExportSubscribe,
+    ImportIndex,
+    ImportSource,
+)
+from eddyline.protocol.client import ResponseQueue
+from eddyline.protocol.history import CommandHistory
+from eddyline.protocol.messages import (
+    AllowCompaction,
+    AllowWrites,
+    CancelPeek,
+    Command,
+    CreateDataflow,
+    CreateInstance,
+    Frontiers,
+    Hello,
+    InitializationComplete,
+    Peek,
+    PeekResponse,
+    Response,
+    Schedule,
+    Status,
+    UpdateConfiguration,
+)
+from eddyline.protocol.multiplexer import Multiplexer
+from eddyline.repr.time import EMPTY, MAX_TIME
+from tests.compute.runtime_harness import PAIR, identity, one_shot
+from tests.two_runtimes.driver import Driver, read_over
+from tests.two_runtimes.test_invariants import ROWS, published
+
+COMMANDS: list[Command] = [
+    Hello("n"),
+    CreateInstance(),
+    UpdateConfiguration({"a": "b"}),
+    CreateDataflow(read_over("t1", "i", 1)),
+    Schedule("t1"),
+    AllowWrites("v"),
+    AllowCompaction("i", 3),
+    InitializationComplete(),
+]
+PEEKS: list[Command] = [Peek("i", "u", 1, PAIR[:1], None, identity(PAIR)), CancelPeek("u")]
+
+
+class Recorder(ResponseQueue):
+    """One side of the endpoint: remembers commands, and answers what it is told to."""
+
+    def __init__(self, log: list[tuple[Recorder, Command]]) -> None:
+        super().__init__()
+        self._log = log
+        self.stopped = False
+
+    def send(self, command: Command) -> None:
+        self._log.append((self, command))
+
+    def stop(self) -> None:
+        self.stopped = True
+
+
+class Endpoint:
+    def __init__(self) -> None:
+        self.log: list[tuple[Recorder, Command]] = []
+        self.maintenance, self.interactive = Recorder(self.log), Recorder(self.log)
+        self.client = Multiplexer(self.maintenance, self.interactive)
+
+    def received(self) -> list[Response]:
+        out: list[Response] = []
+        while (response := self.client.receive(0)) is not None:
+            out.append(response)
+        return out
+
+
+def test_p01_commands_reach_maintenance_then_interactive_in_order() -> None:
+    e = Endpoint()
+    for command in COMMANDS:
+        e.client.send(command)
+    assert e.log == [(side, c) for c in COMMANDS for side in (e.maintenance, e.interactive)]
+
+
+def test_p02_peeks_and_their_cancellation_go_to_interactive_alone() -> None:
+    e = Endpoint()
+    for command in PEEKS:
+        e.client.send(command)
+    assert e.log == [(e.interactive, c) for c in PEEKS]
+
+
+def test_p03_responses_are_merged_verbatim_each_stream_in_order() -> None:
+    e = Endpoint()
+    from_one: list[Response] = [Frontiers("i", n) for n in (3, 7, EMPTY)]
+    from_other: list[Response] = [Frontiers("t1", 2), PeekResponse("u", canceled=True), Status("note")]
+    for one, other in zip(from_one, from_other, strict=True):
+        e.maintenance.put(one)
+        e.interactive.put(other)
+    received = e.received()
+    assert [r for r in received if r in from_one] == from_one
+    assert [r for r in received if r in from_other] == from_other
+    assert len(received) == 6
+
+
+def test_p04_nothing_is_lost_when_both_sides_are_ready_or_the_caller_gives_up() -> None:
+    e = Endpoint()
+    assert e.client.receive(0) is None
+    e.maintenance.put(Frontiers("i", 1))
+    e.interactive.put(Frontiers("t1", 1))
+    assert e.client.receive(0) == Frontiers("i", 1)
+    seen: list[Response] = []
+    e.client.listen(seen.append, lambda: None)
+    e.maintenance.put(Frontiers("i", 2))
+    assert seen == [Frontiers("t1", 1), Frontiers("i", 2)]
+
+
+@pytest.mark.parametrize("side", ["maintenance", "interactive"])
+@pytest.mark.parametrize("last_words", [True, False])
+def test_p05_either_end_ends_the_endpoint(side: str, last_words: bool) -> None:
+    e = Endpoint()
+    ends: Recorder = getattr(e, side)
+    other = e.interactive if ends is e.maintenance else e.maintenance
+    if last_words:
+        ends.put(Status("boom", fatal=True))
+    else:
+        ends.close()
+    assert e.maintenance.stopped
+    assert e.interactive.stopped
+    other.put(Frontiers("i", 9))
+    other.put(Status("too", fatal=True))
+    assert e.received() == ([Status("boom", fatal=True)] if last_words else [])
+    assert e.client.receive(None) is None, "it is over: nobody waits for ever"
+
+
+def _misfits() -> dict[str, DataflowDescription]:
+    good = read_over("t1", "i", 5)
+    source = (ImportSource("t", PAIR), Arrange(0, (), PAIR))
+    return {
+        "not transient": one_shot("r", 5, *source, ExportIndex("r", "t", 1, (), PAIR)),
+        "more than indexes": one_shot("t1", 5, ImportSource("t", PAIR), ExportSubscribe("t1", 0, PAIR)),
+        "single time": msgspec.structs.replace(good, until=9),
+        "unbounded": msgspec.structs.replace(good, until=EMPTY),
+        "greatest time": msgspec.structs.replace(good, as_of=MAX_TIME, until=EMPTY),
+        "transient import": read_over("t2", "t1", 5),
+    }
+
+
+@pytest.mark.parametrize("fault", list(_misfits()))
+def test_p06_a_misfit_trips_a_soft_assertion_and_is_maintained(fault: str, tripped: list[str]) -> None:
+    wrong = _misfits()[fault]
+    fixed = checked_shape(wrong, one_shot_reads=True)
+    assert fixed == msgspec.structs.replace(wrong, dataflow_class=DataflowClass.MAINTAINED)
+    assert len(tripped) == 1
+
+
+def test_p07_what_fits_stays_and_the_flag_rewrites_it_after_the_check(tripped: list[str]) -> None:
+    good = read_over("t1", "i", 5)
+    assert checked_shape(good, one_shot_reads=True) is good
+    assert checked_shape(good, one_shot_reads=False).dataflow_class is DataflowClass.MAINTAINED
+    assert tripped == []
+
+
+def test_p08_compatibility_ignores_class_name_and_as_of() -> None:
+    good = read_over("t1", "i", 5)
+    same = msgspec.structs.replace(good, name="x", as_of=4, dataflow_class=DataflowClass.MAINTAINED)
+    assert compatible_with(good, same)
+    assert not compatible_with(good, msgspec.structs.replace(good, until=9))
+    assert not compatible_with(good, read_over("t1", "j", 5))
+
+
+def test_p09_a_class_that_changes_across_a_reconnect_rebuilds_nothing() -> None:
+    d = published()
+    read = read_over("t1", "i", 1)
+    d.create(read)
+    d.settle()
+    rendered = d.lane()._exporters["t1"]
+    d.hello()
+    d.create(d.index("i", "t", 1))
+    d.create(msgspec.structs.replace(read, dataflow_class=DataflowClass.MAINTAINED))
+    d.send(InitializationComplete())
+    d.settle()
+    assert d.lane()._exporters["t1"] is rendered
+    assert "t1" not in d.maintainer()._exporters
+    assert d.rows_of_peek("t1", 1) == dict.fromkeys(ROWS, 1)
+
+
+def test_p10_the_reduced_history_leads_to_the_same_state() -> None:
+    long, short = Driver(), Driver()
+    history = CommandHistory()
+    for d in (long, short):
+        d.table("t", ROWS)
+        d.commit("t", [(4, 40)])
+    commands: list[Command] = [
+        CreateDataflow(long.index("i", "t", 1)),
+        Schedule("i"),
+        CreateDataflow(long.index("j", "t", 1)),
+        AllowCompaction("j", EMPTY),
+        CreateDataflow(read_over("t1", "i", 1)),
+        AllowCompaction("t1", EMPTY),
+        AllowCompaction("i", 2),
+    ]
+    for command in commands:
+        history.push(command)
+        long.send(command)
+    reduced = history.reduced()
+    assert len(reduced) < len(commands)
+    for command in reduced:
+        short.send(command)
+    for d in (long, short):
+        d.settle()
+        assert len(d.rows_of_peek("i", 2)) == 4
+        assert d.trace("i").since == 2
+        assert sorted(d.reader().traces) == ["i"]
+        assert len(d.pair.registries[0]) == 1
+
+
+def test_p11_schedules_and_writes_of_peers_are_no_ops() -> None:
+    d = published()
+    d.create(read_over("t1", "i", 1))
+    for id in ("i", "t1"):
+        d.send(Schedule(id))
+        d.send(AllowWrites(id))
+    d.settle()
+    assert not d.pair.failed
+    assert d.maintainer()._peers == {"t1"}
+    assert sorted(d.reader().traces) == ["i"]
+
+
+def test_p12_a_peek_of_an_unknown_index_is_an_error_response() -> None:
+    d = published()
+    unknown = d.peek("nothing", 1)
+    d.settle()
+    assert d.error(unknown) == "XX000"
+
+
+@pytest.mark.parametrize("command", [Schedule("x"), AllowWrites("x"), AllowCompaction("x", 5)])
+def test_p13_any_other_command_about_an_unknown_id_trips_a_soft_assertion(command: Command, tripped: list[str]) -> None:
+    d = published()
+    d.send(command)
+    d.settle()
+    assert len(tripped) == 2, "one of each runtime"
+    assert not d.pair.failed
+
+
+def test_p14_dropping_a_peer_answers_its_queued_peeks_with_an_error() -> None:
+    d = published()
+    uuid = d.peek("i", 99)
+    d.serve()
+    assert d.answers(uuid) == []
+    d.drop("i")
+    d.serve()
+    assert d.error(uuid) == "XX000"
+    assert "i" not in d.reader().traces
+
+
+def test_p15_a_new_connection_gets_no_answers_of_the_old_one() -> None:
+    d = published()
+    old = d.peek("i", 99)
+    walk = d.peek("i", 1)
+    d.pair.interactive.step(0)
+    d.hello()
+    d.create(d.index("i", "t", 1))
+    new = d.peek("i", 1)
+    d.send(InitializationComplete())
+    d.commit("t", [(4, 40)])
+    d.settle()
+    assert d.answers(old) == d.answers(walk) == []
+    assert d.rows(new) == dict.fromkeys(ROWS, 1)
+    assert d.frontiers("i")[-1] == d.time + 1, "what is retained reports again"
+    assert d.reader().traces["i"].arrangement.incarnation == 1
+
+
+def test_p16_a_read_over_an_unpublished_index_is_canceled_cleanly() -> None:
+    d = Driver()
+    d.table("t", ROWS)
+    d.create(d.index("i", "t", 1))
+    d.create(read_over("t1", "i", 1))
+    uuid = d.peek("t1", 1)
+    d.serve()
+    d.cancel(uuid)
+    d.drop("t1")
+    d.serve()
+    assert d.answers(uuid)[0].canceled
+    assert not d.reader()._imports
+    d.settle()
+    assert d.slot("i").frontier() == 2
+    assert len(d.answers(uuid)) == 1
