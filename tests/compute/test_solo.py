@@ -145,7 +145,11 @@ def test_index_is_joined_with_a_table_by_reference_at_every_time(workers: int) -
             assert db.read("j", types=types) == expected()
     reads = db.controller.create_dataflow(
         one_shot(
-            "t1", db.time, ImportIndex("j", types, (0,)), Arrange(0, (1,), types), ExportIndex("t1", "j", 1, (1,), types)
+            "t1",
+            db.time,
+            ImportIndex("j", types, (0,)),
+            Arrange(0, (1,), types),
+            ExportIndex("t1", "j", 1, (1,), types),
         ),
         as_of=Time(db.time),
     )

@@ -130,8 +130,13 @@ class Driver:
     def answers(self, uuid: str) -> list[PeekResponse]:
         return [r for r in self.receive() if isinstance(r, PeekResponse) and r.uuid == uuid]
 
+    def answer(self, uuid: str) -> PeekResponse:
+        answers = self.answers(uuid)
+        assert len(answers) == 1
+        return answers[0]
+
     def rows(self, uuid: str) -> Rows:
-        (answer,) = self.answers(uuid)
+        answer = self.answer(uuid)
         assert answer.error is None, answer.error
         assert not answer.canceled
         return rows_of(answer)
@@ -142,7 +147,7 @@ class Driver:
         return self.rows(uuid)
 
     def error(self, uuid: str) -> str:
-        (answer,) = self.answers(uuid)
+        answer = self.answer(uuid)
         assert answer.error is not None
         return answer.error[0]
 
@@ -181,16 +186,18 @@ def _until_rest(step: Callable[[], bool], limit: int) -> None:
 
 def read_over(id: str, index: str, at: int) -> DataflowDescription:
     """A one-shot read of all rows of ``index``."""
-    return one_shot(id, at, ImportIndex(index, PAIR, (0,)), Arrange(0, (1,), PAIR), ExportIndex(id, index, 1, (1,), PAIR))
+    return one_shot(
+        id, at, ImportIndex(index, PAIR, (0,)), Arrange(0, (1,), PAIR), ExportIndex(id, index, 1, (1,), PAIR)
+    )
 
 
 class Adversary:
-    """A lock that does something whenever it is released: what another thread may do at its worst."""
+    """A lock that does something when it is first released: what another thread may do at its worst."""
 
     def __init__(self, act: Callable[[], None]) -> None:
         self._act = act
         self._depth = 0
-        self._busy = False
+        self._acted = False
 
     def __enter__(self) -> Adversary:
         self._depth += 1
@@ -200,7 +207,6 @@ class Adversary:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._depth -= 1
-        if self._depth == 0 and not self._busy:
-            self._busy = True
+        if self._depth == 0 and not self._acted:
+            self._acted = True
             self._act()
-            self._busy = False

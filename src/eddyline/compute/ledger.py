@@ -109,4 +109,3 @@ class Ledger:
         if any(isinstance(i, ImportIndex) and i.id not in retained for i in new.imports):
             return None  # it reads an arrangement that goes
         return entry
-

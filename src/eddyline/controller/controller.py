@@ -129,9 +129,7 @@ class Controller:
         # Held first, then chosen: commits go on meanwhile, and since follows them.
         at = self.choose_as_of(imports, holds.since()) if as_of is None else as_of
         holds.downgrade(Frontier(at))
-        description = checked_shape(
-            msgspec.structs.replace(description, as_of=at), one_shot_reads=self.one_shot_reads
-        )
+        description = checked_shape(msgspec.structs.replace(description, as_of=at), one_shot_reads=self.one_shot_reads)
         try:
             self._create_views(description, at)
         except BaseException:
