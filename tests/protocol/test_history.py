@@ -63,11 +63,13 @@ def test_an_id_that_comes_again_does_not_inherit_compaction() -> None:
     assert reduced(create("a"), AllowCompaction("a", EMPTY), create("a", as_of=6))[-1] == create("a", as_of=6)
 
 
-def test_answered_and_canceled_peeks_are_not_sent_again() -> None:
+def test_answered_peeks_are_not_sent_again_and_canceled_ones_to_be_answered() -> None:
     history = CommandHistory()
     for command in (create("i"), peek("1"), peek("2"), peek("3"), CancelPeek("2")):
         history.push(command)
     history.answered("1")
+    assert history.reduced() == (create("i"), peek("2"), peek("3"), CancelPeek("2"))
+    history.answered("2")
     assert history.reduced() == (create("i"), peek("3"))
 
 

@@ -1,4 +1,4 @@
-"""The worker layouts of a replica's two runtimes: both must be the same, since worker *i* of one reads from the other's.
+"""The worker layouts of a replica's two runtimes: they must be equal, since equal workers share their indexes.
 
 ``interactive_layout`` derives the interactive runtime's from its configuration text.
 """

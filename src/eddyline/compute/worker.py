@@ -247,7 +247,7 @@ class Worker:
                 self._answer_ready(id)
 
     def _merge(self) -> bool:
-        """One slice of merging, dataflow by dataflow; storage's own debt is worker 0's, of the runtime that maintains."""
+        """One slice of merging, dataflow by dataflow; storage's own debt is the first maintaining worker's."""
         dataflows = list(self._dataflows.values())
         for i in range(len(dataflows)):
             at = (self._merge_from + i) % len(dataflows)

@@ -47,7 +47,8 @@ def connect(
     """Opens a new database in memory and returns its first session.
 
     ``workers``: threads that maintain views.  ``interactive``: serve reads from a runtime of their own, which
-    never waits for maintenance; otherwise one runtime does both.  ``memory_limit``: bytes that one read's result may take (53200 past it).
+    never waits for maintenance; otherwise one runtime does both.  ``memory_limit``: bytes that one read's result may
+    take (53200 past it).
     ``process_settings``: whether the thread switch interval may be shortened while databases are open.
 
     Loads all compiled kernels first, so that no statement waits for one: 0.3 s from the cache.  The first time on a

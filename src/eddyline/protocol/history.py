@@ -5,7 +5,8 @@ I1  one configuration, the last; live dataflows only, in creation order, each wi
     its exports' compaction frontiers (times below it are no longer asked for);
 I2  a dataflow lives while one of its exports is not dropped (compacted to the empty frontier);
 I3  a compaction frontier of a live export past its dataflow's as_of follows the dataflow;
-I4  peeks that are neither answered nor canceled come after the dataflows.
+I4  peeks that are not answered come after the dataflows, each with its cancellation if there was one: the answer that
+    says so may have been lost.
 """
 
 from __future__ import annotations
@@ -46,6 +47,7 @@ class _State:
     writes: dict[str, None] = field(default_factory=dict)
     compactions: dict[str, int] = field(default_factory=dict)
     peeks: dict[str, Peek] = field(default_factory=dict)
+    canceled: dict[str, CancelPeek] = field(default_factory=dict)
     initialized: bool = False
 
     def apply(self, command: Command) -> None:
@@ -69,7 +71,7 @@ class _State:
             case Peek():
                 self.peeks[command.uuid] = command
             case CancelPeek():
-                self.peeks.pop(command.uuid, None)
+                self.canceled[command.uuid] = command
             case InitializationComplete():
                 self.initialized = True
 
@@ -84,6 +86,7 @@ class _State:
                 out.append(live)
         out.extend(tail)
         out.extend(self.peeks.values())
+        out.extend(c for uuid, c in self.canceled.items() if uuid in self.peeks)
         if self.initialized:
             out.append(InitializationComplete())
         live_ids = {e.id for c in out if isinstance(c, CreateDataflow) for e in c.dataflow.exports}
