@@ -62,7 +62,8 @@ class CollectionState:
     def compaction_target(self, retention_us: int) -> Frontier:
         """How far the collection may forget: behind the sealed times by the retention, and no hold asks for more."""
         held = () if self.role.stored else tuple(self.holds.values())
-        if self.upper == EMPTY:
+        # What the present replica has not reported, it may still have to build, from where since is now.
+        if self.replica_upper == EMPTY:
             return min((f for f in held), default=self.since)
         behind = 0 if self.role is Role.SUBSCRIPTION else retention_us
-        return min((Frontier(self.upper - 1 - behind), *held))
+        return min((Frontier(self.replica_upper - 1 - behind), *held))

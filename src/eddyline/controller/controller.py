@@ -30,6 +30,7 @@ from eddyline.controller.shape import checked_shape
 from eddyline.errors import make_error
 from eddyline.expr.ir import LiteralValue, Mfp
 from eddyline.plan.dataflow import (
+    DataflowClass,
     DataflowDescription,
     ExportIndex,
     ExportMaterializedView,
@@ -79,8 +80,9 @@ class Controller:
         self._collections: dict[str, CollectionState] = {}
         self._dataflows: list[DataflowState] = []
         self._peeks: dict[str, ReadHold] = {}
-        #: the stored imports of dropped dataflows that the replica may have yet to build, by their last export (I5)
-        self._leaving: dict[str, list[ReadHold]] = {}
+        #: class and stored imports of dropped dataflows that the replica may have yet to build, by their last export, in
+        #: the order of the drops (I5)
+        self._leaving: dict[str, tuple[DataflowClass, list[ReadHold]]] = {}
         self._tokens = itertools.count(1)
         for command in (CreateInstance(), InitializationComplete()):
             self._history.push(command)
@@ -183,20 +185,30 @@ class Controller:
                 self._settle_imports(dataflow)
             else:
                 self._dataflows.remove(dataflow)
-                self._leave(collection, dataflow.imports)
+                self._leave(collection, dataflow)
 
-    def _leave(self, last: CollectionState, imports: list[ReadHold]) -> None:
+    def _leave(self, last: CollectionState, dataflow: DataflowState) -> None:
         """Gives the imports of a dropped dataflow back, once the replica has caught up with the drop (I5)."""
+        kept: list[ReadHold] = []
         if self._client is not None and last.replica_upper < EMPTY:
-            self._leaving[last.id] = [h for h in imports if self._collections[h.id].role.stored]
-        kept = self._leaving.get(last.id, ())
-        for hold in imports:
+            kept = [h for h in dataflow.imports if self._collections[h.id].role.stored]
+            self._leaving[last.id] = (dataflow.description.dataflow_class, kept)
+        for hold in dataflow.imports:
             if hold not in kept:
                 hold.close()
 
     def _left(self, id: str) -> None:
-        for hold in self._leaving.pop(id, ()):
-            hold.close()
+        """The replica is past this drop, and past earlier ones of the class: an old connection took their answers."""
+        if id not in self._leaving:
+            return
+        dataflow_class, _ = self._leaving[id]
+        for other, (its_class, holds) in list(self._leaving.items()):
+            if its_class is dataflow_class:
+                del self._leaving[other]
+                for hold in holds:
+                    hold.close()
+            if other == id:
+                return
 
     def exists(self, id: str) -> bool:
         """Whether ``id`` is a collection that has not been dropped."""

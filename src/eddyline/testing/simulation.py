@@ -302,25 +302,25 @@ class Simulation:
 
     def published(self, id: str) -> bool:
         return all(
-            any(key[0] == id and slot.oks.attached for key, slot in registry._slots.items())  # noqa: SLF001
+            any(key[0] == id and slot.oks.attached for key, slot in registry._slots.items())
             for registry in self.pair.registries
         )
 
     def readers(self) -> list[InteractiveWorker]:
-        return [w for w in self.pair.interactive._commanded if isinstance(w, InteractiveWorker)]  # noqa: SLF001
+        return [w for w in self.pair.interactive._commanded if isinstance(w, InteractiveWorker)]
 
     def check(self) -> None:
         assert not self.pair.failed
         for reader in self.readers():
-            for waiting in reader._imports:  # noqa: SLF001
+            for waiting in reader._imports:
                 assert waiting.slot.since <= waiting.time, "an import's time is gone"
             for peer in reader.traces.values():
                 slot = peer.arrangement
                 assert slot.since <= peer.since, "the trace has passed the reader's position"
                 assert slot.oks.attached or slot.frontier() == 0
-                ahead = any(isinstance(c, AllowCompaction) for c in reader.inbox._commands)  # noqa: SLF001
+                ahead = any(isinstance(c, AllowCompaction) for c in reader.inbox._commands)
                 self.covered["compactions that the reader has not seen"] += ahead
-            assert not set(reader.traces) & set(reader.lane._exporters)  # noqa: SLF001
+            assert not set(reader.traces) & set(reader.lane._exporters)
 
     def finish(self) -> None:
         """Everything is answered, and then everything can go without a trace."""
