@@ -20,6 +20,7 @@ from contextlib import contextmanager
 from eddyline.adapter.catalog import Catalog
 from eddyline.adapter.locks import LockTable
 from eddyline.adapter.process import ProcessSettings
+from eddyline.adapter.system_settings import INTERACTIVE_DATAFLOWS, SystemSettings
 from eddyline.adapter.timeline import Timeline, wall_clock
 from eddyline.compute.pair import Pair
 from eddyline.compute.solo import Solo
@@ -73,6 +74,7 @@ class Engine:
     ) -> None:
         self.workers = workers
         self.interactive = interactive
+        self.system = SystemSettings()
         self.memory_limit_bytes = memory_limit_bytes
         self.hasher = Hasher()
         self.timeline = Timeline(clock)
@@ -140,6 +142,16 @@ class Engine:
     def _start_replica(self) -> Solo | Pair:
         kind = Pair if self.interactive else Solo
         return kind(self.store, self.hasher, workers=self.workers, listener=self._respond)
+
+    def alter_system(self, name: str | None, values: tuple[str, ...] | None) -> None:
+        """Sets or resets (``values`` None) settings of the database, which take effect at once."""
+        with self._control:
+            if values is None:
+                self.system.reset(name)
+            else:
+                assert name is not None
+                self.system.set(name, values)
+            self._controller.one_shot_reads = self.system.enabled(INTERACTIVE_DATAFLOWS)
 
     # -- controller -----------------------------------------------------------------------------------------------
 

@@ -383,6 +383,8 @@ class Session:
                 else:
                     self._set(st.Set(statement.name, None))
                 return Outcome("RESET")
+            case st.AlterSystem():
+                return self._alter_system(statement)
             case st.Show():
                 return self._show(statement)
             case st.Prepare():
@@ -446,10 +448,19 @@ class Session:
             self._transaction.read_only = statement.read_only
         return Outcome("SET")
 
+    def _alter_system(self, statement: st.AlterSystem) -> Outcome:
+        if self.in_transaction:
+            raise make_error("25001", "ALTER SYSTEM cannot run inside a transaction block")
+        self._engine.alter_system(statement.name, statement.values)
+        return Outcome("ALTER SYSTEM")
+
     def _show(self, statement: st.Show) -> Outcome:
+        system = self._engine.system
         if statement.name == "all":
             names: tuple[str, ...] = ("name", "setting")
-            rows: list[tuple[str, ...]] = list(self._settings.all())
+            rows: list[tuple[str, ...]] = sorted([*self._settings.all(), *system.all()])
+        elif statement.name in system:
+            names, rows = (statement.name,), [(system.show(statement.name),)]
         else:
             value = self._settings.get(statement.name)
             if self._transaction is not None:

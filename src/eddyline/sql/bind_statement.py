@@ -27,6 +27,7 @@ from eddyline.sql.extensions import ShowCreateSyntax, ShowObjectsSyntax
 from eddyline.sql.parse import ParsedStatement
 from eddyline.sql.reading import bind_as_of, bind_select, bind_subscribe
 from eddyline.sql.session_statements import (
+    bind_alter_system,
     bind_deallocate,
     bind_discard,
     bind_execute,
@@ -127,6 +128,7 @@ _BINDERS: Final[dict[str, Binder]] = {
     "transaction_stmt": bind_transaction,
     "truncate_stmt": bind_truncate,
     "update_stmt": bind_update,
+    "alter_system_stmt": bind_alter_system,
     "variable_set_stmt": bind_set,
     "variable_show_stmt": _show,
     "view_stmt": bind_create_view,

@@ -10,6 +10,7 @@ from eddyline.sql.ast import AstNode, enum_name, expect_fields, kind_of, unwrap
 from eddyline.sql.parse import ParsedStatement
 from eddyline.sql.statement_binding import StatementBinding
 from eddyline.sql.statements import (
+    AlterSystem,
     Begin,
     Commit,
     Deallocate,
@@ -29,6 +30,7 @@ from eddyline.sql.statements import (
 from eddyline.sql.type_names import type_of_name
 
 __all__ = [
+    "bind_alter_system",
     "bind_deallocate",
     "bind_discard",
     "bind_execute",
@@ -101,6 +103,20 @@ def bind_set(binding: StatementBinding) -> Statement:
             raise unsupported(f"SET {node.name}")
         case _:
             raise unsupported("SET … FROM CURRENT")
+
+
+def bind_alter_system(binding: StatementBinding) -> Statement:
+    """ALTER SYSTEM SET and RESET."""
+    parsed = binding.parsed
+    node = parsed.node.setstmt
+    name = str(node.name).lower()
+    match enum_name(node, "kind"):
+        case "VAR_SET_VALUE":
+            return AlterSystem(name, tuple(_setting_value(arg, parsed) for arg in node.args))
+        case "VAR_RESET_ALL":
+            return AlterSystem(None, None)
+        case _:
+            return AlterSystem(name, None)
 
 
 def _setting_value(node: AstNode, parsed: ParsedStatement) -> str:

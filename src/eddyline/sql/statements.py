@@ -371,6 +371,14 @@ class Set:
 
 
 @dataclass(frozen=True, slots=True)
+class AlterSystem:
+    """A setting of the whole database.  ``name`` None: all (RESET only); ``values`` None: the default."""
+
+    name: str | None
+    values: tuple[str, ...] | None
+
+
+@dataclass(frozen=True, slots=True)
 class Show:
     """``name`` "all": every setting."""
 
@@ -421,6 +429,7 @@ Statement: TypeAlias = (
     | Execute
     | Deallocate
     | Set
+    | AlterSystem
     | Show
     | Reset
     | Discard

@@ -1,0 +1,154 @@
+"""Two runtimes through SQL: configuration, reads while a view hydrates, shared fate."""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections.abc import Iterator
+
+import pyarrow as pa
+import pytest
+
+import eddyline
+from eddyline.adapter.process import ProcessSettings
+from eddyline.adapter.system_settings import INTERACTIVE_DATAFLOWS, INTERACTIVE_RUNTIME, SystemSettings
+from eddyline.compute.operators.arrange import ArrangeOperator
+
+Rows = list[tuple[object, ...]]
+
+
+@pytest.fixture(params=[True, False], ids=["two runtimes", "solo"])
+def db(request: pytest.FixtureRequest) -> Iterator[eddyline.Connection]:
+    with eddyline.connect(interactive=request.param) as connection:
+        yield connection
+
+
+def test_i19_process_settings_are_applied_by_one_runtime(monkeypatch: pytest.MonkeyPatch) -> None:
+    applied: list[ProcessSettings] = []
+    original = ProcessSettings.acquire
+
+    def acquire() -> ProcessSettings:
+        applied.append(original())
+        return applied[-1]
+
+    monkeypatch.setattr(ProcessSettings, "acquire", staticmethod(acquire))
+    with eddyline.connect(interactive=True):
+        assert len(applied) == 1
+
+
+def test_threads_are_named_after_their_runtime() -> None:
+    with eddyline.connect(interactive=True, workers=2):
+        names = {t.name for t in threading.enumerate()}
+        assert {"maint:0", "maint:1", "inter:0", "inter:1", "inter:0:heavy", "inter:1:heavy"} <= names
+        assert not any(n.startswith("solo") for n in names)
+
+
+def test_alter_system(db: eddyline.Connection) -> None:
+    def show(name: str) -> Rows:
+        return db.execute(f"SHOW {name}").fetchall()
+
+    assert show(INTERACTIVE_DATAFLOWS) == [("on",)]
+    assert show(INTERACTIVE_RUNTIME) == [("off",)]
+    db.execute(f"ALTER SYSTEM SET {INTERACTIVE_DATAFLOWS} = off")
+    db.execute(f"ALTER SYSTEM SET {INTERACTIVE_RUNTIME} TO 'true'")
+    assert (INTERACTIVE_DATAFLOWS, "off") in db.execute("SHOW ALL").fetchall()
+    assert show(INTERACTIVE_RUNTIME) == [("on",)]
+    db.execute(f"ALTER SYSTEM RESET {INTERACTIVE_DATAFLOWS}")
+    assert show(INTERACTIVE_DATAFLOWS) == [("on",)]
+    db.execute("ALTER SYSTEM RESET ALL")
+    assert show(INTERACTIVE_RUNTIME) == [("off",)]
+    for statement, sqlstate in (
+        ("ALTER SYSTEM SET no_such_thing = on", "42704"),
+        (f"ALTER SYSTEM SET {INTERACTIVE_DATAFLOWS} = 7", "22023"),
+        (f"SET {INTERACTIVE_DATAFLOWS} = off", "42704"),
+    ):
+        with pytest.raises(eddyline.DatabaseError) as refused:
+            db.execute(statement)
+        assert refused.value.sqlstate == sqlstate
+    db.execute("BEGIN")
+    with pytest.raises(eddyline.DatabaseError) as refused:
+        db.execute("ALTER SYSTEM RESET ALL")
+    assert refused.value.sqlstate == "25001"
+
+
+def test_an_override_of_a_replica_wins_and_an_unreadable_one_falls_back() -> None:
+    settings = SystemSettings()
+    settings.set(INTERACTIVE_RUNTIME, ("on",))
+    assert settings.enabled(INTERACTIVE_RUNTIME)
+    assert not settings.enabled(INTERACTIVE_RUNTIME, "off")
+    assert settings.enabled(INTERACTIVE_RUNTIME, "perhaps"), "the database's value, not the default"
+
+
+def test_answers_do_not_depend_on_where_reads_are_rendered(db: eddyline.Connection) -> None:
+    choose = random.Random(5)
+    db.execute("CREATE TABLE t (a int PRIMARY KEY, b int)")
+    db.execute("CREATE TABLE u (a int, c int)")
+    names: list[str] = []
+    for n in range(40):
+        db.execute(f"ALTER SYSTEM SET {INTERACTIVE_DATAFLOWS} = {choose.choice(('on', 'off'))}")
+        db.execute(f"INSERT INTO t VALUES ({n}, {n % 5})")
+        db.execute(f"INSERT INTO u VALUES ({n}, {n % 3}), ({n}, 7)")
+        if choose.random() < 0.2:
+            names.append(f"v{n}")
+            db.execute(f"CREATE MATERIALIZED VIEW v{n} AS SELECT b, count(*) n FROM t GROUP BY b")
+            db.execute(f"CREATE INDEX vi{n} ON v{n} (b)")
+        elif names and choose.random() < 0.2:
+            db.execute(f"DROP MATERIALIZED VIEW {names.pop()}")
+        assert db.execute("SELECT count(*) FROM t JOIN u ON t.a = u.a").fetchall() == [(2 * (n + 1),)]
+        for name in names:
+            assert db.execute(f"SELECT sum(n) FROM {name}").fetchall() == [(n + 1,)]
+
+
+def test_a_table_without_index_is_read_while_a_view_hydrates() -> None:
+    with eddyline.connect(interactive=True) as db:
+        db.execute("CREATE TABLE big (k int, g int)")
+        db.append("big", pa.table({"k": list(range(200_000)), "g": [n % 100 for n in range(200_000)]}))
+        db.execute("CREATE TABLE small (k int)")
+        db.execute("INSERT INTO small VALUES (1), (2)")
+        stop = threading.Event()
+        held = ArrangeOperator.step
+
+        def step(self: ArrangeOperator) -> bool:
+            return held(self) if stop.is_set() or not threading.current_thread().name.startswith("maint") else False
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(ArrangeOperator, "step", step)
+            db.execute("CREATE MATERIALIZED VIEW v AS SELECT g, count(*) n FROM big GROUP BY g")
+            db.execute("CREATE INDEX vi ON v (g)")
+            assert db.execute("SELECT sum(k) FROM small").fetchall() == [(3,)]
+            stop.set()
+        db.execute("INSERT INTO small VALUES (3)")
+        assert db.execute("SELECT count(*), sum(n) FROM v").fetchall() == [(100, 200_000)]
+
+
+@pytest.mark.parametrize("thread", ["maint:0", "inter:0:heavy"])
+def test_i21_a_failure_ends_both_runtimes_and_the_replica_is_rebuilt(thread: str) -> None:
+    with eddyline.connect(interactive=True) as db:
+        db.execute("CREATE TABLE t (a int, b int)")
+        db.execute("INSERT INTO t VALUES (1, 1), (2, 2)")
+        db.execute("CREATE MATERIALIZED VIEW v AS SELECT b, count(*) n FROM t GROUP BY b")
+        db.execute("CREATE INDEX vi ON v (b)")
+        assert db.execute("SELECT sum(n) FROM v").fetchall() == [(2,)]
+        before = {t for t in threading.enumerate() if t.name in ("maint:0", "inter:0")}
+        original, fired = ArrangeOperator.step, threading.Event()
+
+        def explode(self: ArrangeOperator) -> bool:
+            if threading.current_thread().name == thread and not fired.is_set():
+                fired.set()
+                raise RuntimeError("boom")
+            return original(self)
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(ArrangeOperator, "step", explode)
+            db.execute("INSERT INTO t VALUES (3, 3)")
+            with pytest.raises(eddyline.OperationalError) as lost:
+                for _ in range(1000):
+                    db.execute("SELECT count(*) FROM t WHERE b > 1")
+            assert lost.value.sqlstate == "58000"
+            assert fired.is_set()
+        for _ in range(2):
+            assert db.execute("SELECT sum(n) FROM v").fetchall() == [(3,)]
+            db.execute("SELECT count(*) FROM t WHERE b > 1")
+        after = {t for t in threading.enumerate() if t.name in ("maint:0", "inter:0")}
+        assert len(after) == 2
+        assert before.isdisjoint(after), "both threads are new"
