@@ -130,20 +130,25 @@ def test_i21_a_failure_ends_both_runtimes_and_the_replica_is_rebuilt(thread: str
         db.execute("CREATE INDEX vi ON v (b)")
         assert db.execute("SELECT sum(n) FROM v").fetchall() == [(2,)]
         before = {t for t in threading.enumerate() if t.name in ("maint:0", "inter:0")}
-        original, fired = ArrangeOperator.step, threading.Event()
+        original, fired, asked = ArrangeOperator.step, threading.Event(), threading.Event()
 
         def explode(self: ArrangeOperator) -> bool:
             if threading.current_thread().name == thread and not fired.is_set():
                 fired.set()
+                asked.wait(10)
                 raise RuntimeError("boom")
             return original(self)
 
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(ArrangeOperator, "step", explode)
             db.execute("INSERT INTO t VALUES (3, 3)")
+            # The one waits for maintenance to seal the insert, the other for its own dataflow.
+            waits = "SELECT sum(n) FROM v" if thread == "maint:0" else "SELECT count(*) FROM t WHERE b > 1"
+            failing = threading.Timer(0.5, asked.set)
+            failing.start()
             with pytest.raises(eddyline.OperationalError) as lost:
-                for _ in range(1000):
-                    db.execute("SELECT count(*) FROM t WHERE b > 1")
+                db.execute(waits)
+            failing.join()
             assert lost.value.sqlstate == "58000"
             assert fired.is_set()
         for _ in range(2):
