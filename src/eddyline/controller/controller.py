@@ -80,8 +80,8 @@ class Controller:
         self._collections: dict[str, CollectionState] = {}
         self._dataflows: list[DataflowState] = []
         self._peeks: dict[str, ReadHold] = {}
-        #: class and stored imports of dropped dataflows that the replica may have yet to build, by their last export, in
-        #: the order of the drops (I5)
+        #: class and stored imports of dropped dataflows that the replica may have yet to build (I5), by their last
+        #: export, in the order of the drops
         self._leaving: dict[str, tuple[DataflowClass, list[ReadHold]]] = {}
         self._tokens = itertools.count(1)
         for command in (CreateInstance(), InitializationComplete()):
