@@ -5,12 +5,14 @@ BIN := $(VENV)/bin
 SEEDS ?= 1000
 # With hashes of 4 bits nearly all rows collide, so that equality has to decide.
 COLLIDING := EDDYLINE_HASH_BITS=4
+# What is also run with one runtime per replica.
+LAYOUTS := $(addprefix tests/,compute frontends adapter sql_scripts)
 HASHED := $(addprefix tests/,trace kernels compute storage sql_scripts)
 SOURCES := $(wildcard src tests examples bench demo)
 # The JIT cache lives in the checkout, so that runs of different checkouts never share kernels.
 export NUMBA_CACHE_DIR := $(CURDIR)/.cache/numba
 
-.PHONY: help setup test test-long check demo bench fuzz postgres clean
+.PHONY: help setup test test-long check demo bench bench-isolation fuzz simulate postgres clean
 
 help:
 	@echo "make demo        flight records through live views, checked against DuckDB"
@@ -18,7 +20,9 @@ help:
 	@echo "make test-long   more of the same: the counts of a night, not of a commit"
 	@echo "make check       types, lint and formatting"
 	@echo "make fuzz        random schemas, changes and queries against PostgreSQL and DuckDB (SEEDS=$(SEEDS))"
+	@echo "make simulate    replicas of two runtimes stepped in random orders (SEEDS=$(SEEDS))"
 	@echo "make bench       measurements, side by side with other engines"
+	@echo "make bench-isolation   what reads wait for while views hydrate, in both layouts"
 
 $(VENV)/.ready-base: pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "eddyline needs Python 3.11 or newer; say make PYTHON=python3.11"; exit 1; }
@@ -46,6 +50,7 @@ postgres:
 test: $(VENV)/.ready-test postgres
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m 'not long and not bench' tests
 	$(COLLIDING) $(BIN)/python -m pytest -n 2 --dist worksteal -m 'not long and not bench' $(HASHED)
+	EDDYLINE_INTERACTIVE=0 $(BIN)/python -m pytest -n 2 --dist worksteal -m 'not long and not bench' $(LAYOUTS)
 	$(COLLIDING) $(BIN)/python -m eddyline.testing.fuzz --first 100000 --seeds 40
 
 test-long: $(VENV)/.ready-test postgres
@@ -62,6 +67,12 @@ demo: $(VENV)/.ready-demo
 
 fuzz: $(VENV)/.ready-test postgres
 	$(BIN)/python -m eddyline.testing.fuzz --seeds $(SEEDS)
+
+simulate: $(VENV)/.ready-test
+	$(BIN)/python -m eddyline.testing.simulate --seeds $(SEEDS)
+
+bench-isolation: $(VENV)/.ready-base
+	$(BIN)/python -m bench.isolation
 
 bench: $(VENV)/.ready-bench
 	$(BIN)/python -m bench
