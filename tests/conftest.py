@@ -31,7 +31,7 @@ def layout() -> Iterator[None]:
 
     @functools.wraps(original)
     def solo(self: Engine, **arguments: object) -> None:
-        original(self, **{**arguments, "interactive": False})  # type: ignore[arg-type]
+        original(self, **{**arguments, "interactive": False})  # type: ignore[arg-type]  # checked where it goes
 
     patch.setattr(Engine, "__init__", solo)
     yield

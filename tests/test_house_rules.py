@@ -60,6 +60,6 @@ def test_no_file_names_a_place_on_some_machine() -> None:
 def test_tests_mirror_the_layers() -> None:
     """A test file directly under ``tests`` is about the repository; others stand in the folder of what they test."""
     layers = {p.name for p in (ROOT / "src/eddyline").iterdir() if p.is_dir() and not p.name.startswith((".", "_"))}
-    others = {"adversarial", "demo", "bench", "examples", "differential", "sql_scripts"}
+    others = {"adversarial", "demo", "bench", "examples", "differential", "sql_scripts", "two_runtimes"}
     found = {p.name for p in (ROOT / "tests").iterdir() if p.is_dir() and not p.name.startswith((".", "_"))}
     assert found <= layers | others

@@ -122,14 +122,14 @@ def test_i06_since_is_checked_and_held_in_one_step() -> None:
                 trace._holds[handle] = (Frontier(2), trace._holds[handle][1])
         trace._raise_since()
 
-    trace._lock = Adversary(compact)  # type: ignore[assignment]
+    trace._lock = Adversary(compact)  # type: ignore[assignment]  # a lock in all that is used
     hold = None
     try:
         hold = d.slot("i").oks.hold(Frontier(1))
     except ValueError:
         return
-    assert trace._holds_of(hold.handle) is not None  # type: ignore[arg-type]
-    assert trace.since <= 1 or trace._holds[hold.handle][0] >= trace.since  # type: ignore[index]
+    assert trace._holds_of(hold.handle) is not None  # type: ignore[arg-type]  # checked where it goes
+    assert trace.since <= 1 or trace._holds[hold.handle][0] >= trace.since  # type: ignore[index]  # held above
 
 
 def test_i07_an_import_below_since_ends_the_runtime_instead_of_answering() -> None:
@@ -242,7 +242,7 @@ def test_i13_no_wake_up_is_lost() -> None:
     uuid = "p"
     d.reader()._handle(Peek("i", uuid, 2, PAIR[:1], None, identity(PAIR)))
     d.commit("t", [(4, 40)])
-    d.slot("i")._lock = Adversary(d.maintain)  # type: ignore[assignment]
+    d.slot("i")._lock = Adversary(d.maintain)  # type: ignore[assignment]  # a lock in all that is used
     assert not d.pair.interactive.step(0), "it was not sealed when the reader looked"
     assert d.slot("i").frontier() > 2, "maintenance went on at the worst moment"
     assert d.reader().inbox._awake, "the reader would sleep on an answer that is there"
@@ -345,7 +345,7 @@ def test_i21_a_failure_of_either_runtime_ends_both(side: str) -> None:
     def explode() -> bool:
         raise RuntimeError("boom")
 
-    workers[side].step = explode  # type: ignore[method-assign]
+    workers[side].step = explode  # type: ignore[method-assign]  # for this one worker
     getattr(d.pair, side).step()
     uuid = d.peek("i", 1)
     assert not d.pair.maintenance.step()
@@ -394,7 +394,7 @@ def test_snapshots_are_shared_by_reference() -> None:
     d.settle()
     trace: Trace = d.trace("i")
     dataflow_ = d.lane()._exporters["t1"]
-    frozen = dataflow_.operators[0]._index.arrangement.oks.snapshot()  # type: ignore[attr-defined]
+    frozen = dataflow_.operators[0]._index.arrangement.oks.snapshot()  # type: ignore[attr-defined]  # of the import operator
     assert all(a is b for a, b in zip(frozen.runs, trace.snapshot().runs, strict=True))
 
 

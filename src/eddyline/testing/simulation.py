@@ -198,7 +198,7 @@ class Simulation:
                 Join(0, 1, (False,), Mfp((), (0, 1, 3), _TRIPLE)),
                 Arrange(2, (), _TRIPLE),
             )
-        key = operators[-1].key  # type: ignore[union-attr]
+        key = operators[-1].key  # type: ignore[union-attr]  # it is an Arrange
         operators = (*operators, ExportIndex(id, id, len(operators) - 1, key, types))
         since = max(int(self.controller.since(i)) for i in imported)
         at = Time(self.random.randint(since, max(since, self.time)))
@@ -259,7 +259,7 @@ class Simulation:
             self.take(response)
 
     def take(self, response: object) -> None:
-        for event in self.controller.process_response(response):  # type: ignore[arg-type]
+        for event in self.controller.process_response(response):  # type: ignore[arg-type]  # checked where it goes
             if isinstance(event, PeekAnswered):
                 self.answered(event.response)
 
