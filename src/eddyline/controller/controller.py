@@ -251,7 +251,8 @@ class Controller:
             raise make_error("22023", f"time {at} is no longer readable", detail=oldest)
         hold = ReadHold(self, id, next(self._tokens), since if at is None else Frontier(at))
         if collection.role.stored:
-            storage_hold = self._store.hold(id, hold.since)
+            # Storage compacts on threads of its own: without a time it takes the since of that very moment.
+            storage_hold = self._store.hold(id, None if at is None else hold.since)
             hold.since = storage_hold.since
             collection.storage_holds[hold.token] = storage_hold
         collection.holds[hold.token] = hold.since
