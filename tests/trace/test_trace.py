@@ -12,7 +12,7 @@ import pytest
 
 from eddyline.errors import DataError
 from eddyline.repr.batch import Batch
-from eddyline.repr.time import Frontier, Time
+from eddyline.repr.time import EMPTY, Frontier, Time
 from eddyline.repr.types import BIGINT, BOOLEAN, DOUBLE, INTEGER, INTERVAL, NUMERIC, SMALLINT, TEXT, UUID
 from eddyline.testing.columns import random_column
 from eddyline.testing.row_keys import row_keys
@@ -258,6 +258,36 @@ def test_compaction_frees_what_cancelled() -> None:
     while trace.work(1000):
         pass
     assert trace.rows == 1
+
+
+def test_rows_that_came_and_went_in_one_run_vanish_once_since_has_passed_them() -> None:
+    layout, hasher = Layout((BIGINT,), (0,)), Hasher(1)
+    trace = Trace(layout)
+    handle = trace.handle(since=Frontier(0), through=EMPTY)
+    columns = (random_numbers(np.random.default_rng(2), 1000),)
+    for lower, diff in ((0, 1), (1, -1)):
+        batch = Batch.at(layout.types, columns, 1000, Time(lower), diff)
+        trace.insert(build(batch, layout, hasher, lower=lower, upper=lower + 1, since=0))
+    while trace.work(1000):
+        pass
+    assert trace.rows == 2000, "time 0 is readable still"
+    handle.downgrade(Frontier(1))
+    while trace.work(1000):
+        pass
+    assert trace.rows == 0
+    assert trace.upper == 2
+
+
+def test_a_run_of_live_rows_is_not_rewritten_when_since_passes_it() -> None:
+    layout, hasher = Layout((BIGINT,), (0,)), Hasher(1)
+    trace = Trace(layout)
+    handle = trace.handle(since=Frontier(0), through=EMPTY)
+    columns = (random_numbers(np.random.default_rng(2), 1000),)
+    trace.insert(build(Batch.at(layout.types, columns, 1000, Time(5)), layout, hasher, lower=0, upper=6, since=0))
+    handle.downgrade(Frontier(5))
+    before = trace.snapshot().runs
+    assert not trace.work(1000)
+    assert trace.snapshot().runs == before
 
 
 def test_a_multiplicity_beyond_int64_is_an_error_of_the_data() -> None:

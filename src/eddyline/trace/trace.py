@@ -11,6 +11,8 @@ I4  no run reaches from below the lowest ``through`` hold to at or past it, unle
 *Merging.*  One-row inserts are kept as tiny runs, folded once there are TINY_RUNS of them.  For the rest, neighbours
 merge when the older is less than twice the newer.  Each insert of n rows gives every merge in progress 4n + 1024 rows
 of fuel: a merge of M rows ends before M / 4 newer rows have come, so sizes stay geometric and runs logarithmic.
+Rows that came and went in one run meet no other run that would make them vanish: such a run is rewritten alone, in idle
+time, once since has passed it.
 
 Thread: one writer (insert, advance_upper, work).  Snapshots and handles: any thread.
 """
@@ -20,6 +22,8 @@ from __future__ import annotations
 import threading
 from itertools import pairwise
 from typing import Final
+
+import numpy as np
 
 from eddyline.repr.time import MIN_TIME, Frontier
 from eddyline.trace.merge import Merge, RunSet
@@ -33,6 +37,8 @@ TINY_RUNS: Final = 16
 _TINY_ROWS: Final = 64
 _FUEL_PER_ROW: Final = 4
 _FUEL_ROWS: Final = 1024
+#: a run is rewritten alone if at least one in so many of its updates is a retraction that since has passed
+_REWRITE_SHARE: Final = 4
 #: at most this much of the walks' fuel in one insert
 _OWED_FUEL_ROWS: Final = 1 << 14
 
@@ -46,6 +52,8 @@ class Trace:
         self._set = RunSet(layout, ())
         # merges in progress by the identity of their first input; writer's thread only
         self._merges: dict[int, Merge] = {}
+        # the present runs that ``_begin_rewrite`` has looked at, by identity; writer's thread only
+        self._looked_at: set[int] = set()
         # walks over dead rows not yet paid for by starting a merge
         self._debt_rows = 0
         # the fuel that such walks add to inserts, not yet spent
@@ -117,6 +125,8 @@ class Trace:
         self._begin_merges()
         self._fuel(fuel_rows)
         self._begin_merges()
+        if not self._merges:
+            self._begin_rewrite()
         return bool(self._merges)
 
     def handle(self, *, since: Frontier, through: Frontier) -> TraceHandle:
@@ -160,6 +170,7 @@ class Trace:
 
     def _replace(self, runs: tuple[Run, ...], upper: Frontier) -> None:
         self._set = RunSet(self.layout, runs)
+        self._looked_at.intersection_update(map(id, runs))
         self._snapshot = Snapshot(self.layout, self._set, upper, self._since)
 
     def _fold_tiny(self) -> None:
@@ -239,6 +250,22 @@ class Trace:
             size, older, newer = max(affordable, key=lambda pair: pair[0])
             self._debt_rows -= size
             self._merges[id(older)] = Merge(self.layout, (older, newer), self._since)
+
+    def _begin_rewrite(self) -> None:
+        """Starts a merge of one run with nothing, if that makes enough of its rows vanish.
+
+        Each run is looked at once, when since has passed all of it: O(its updates).
+        """
+        runs = self._set.runs
+        for run in runs:
+            passed = run.since < self._since and run.lower < run.upper <= self._since + 1
+            if not passed or id(run) in self._looked_at:
+                continue
+            self._looked_at.add(id(run))
+            gone = int(np.count_nonzero((run.diffs < 0) & (run.times > run.since)))
+            if gone * _REWRITE_SHARE >= len(run):
+                self._merges[id(run)] = Merge(self.layout, (run,), self._since)
+                return
 
     def _fuel_all(self, fuel_rows: int) -> None:
         """Gives every merge in progress ``fuel_rows``."""
