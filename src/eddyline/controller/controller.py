@@ -30,6 +30,8 @@ from eddyline.controller.shape import checked_shape
 from eddyline.errors import make_error
 from eddyline.expr.ir import LiteralValue, Mfp
 from eddyline.plan.dataflow import (
+    Arrange,
+    ConstantSource,
     DataflowClass,
     DataflowDescription,
     ExportIndex,
@@ -97,6 +99,16 @@ class Controller:
             collection.replica_upper = Frontier(MIN_TIME)
         for command in self._history.reduced():
             client.send(command)
+        self._probe(client)
+
+    def _probe(self, client: Client) -> None:
+        """What an earlier connection did not say of dropped dataflows is lost: others, dropped at once, say it."""
+        for dataflow_class in {c: None for c, _ in self._leaving.values()}:
+            id = f"probe{next(self._tokens)}"
+            operators = (ConstantSource((), ()), Arrange(0, (), ()), ExportIndex(id, id, 1, (), ()))
+            client.send(CreateDataflow(DataflowDescription("probe", operators, MIN_TIME, MIN_TIME + 1, dataflow_class)))
+            client.send(AllowCompaction(id, EMPTY))
+            self._leaving[id] = dataflow_class, []
 
     def _send(self, command: Command) -> None:
         self._history.push(command)
