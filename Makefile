@@ -20,7 +20,7 @@ help:
 	@echo "make test-long   more of the same: the counts of a night, not of a commit"
 	@echo "make check       types, lint and formatting"
 	@echo "make fuzz        random schemas, changes and queries against PostgreSQL and DuckDB (SEEDS=$(SEEDS))"
-	@echo "make simulate    replicas of two runtimes stepped in random orders (SEEDS=$(SEEDS))"
+	@echo "make simulate    whole databases stepped in random orders, every answer recomputed (SEEDS=$(SEEDS))"
 	@echo "make bench       measurements, side by side with other engines"
 	@echo "make bench-isolation   what reads wait for while views hydrate, in both layouts"
 
@@ -69,7 +69,8 @@ fuzz: $(VENV)/.ready-test postgres
 	$(BIN)/python -m eddyline.testing.fuzz --seeds $(SEEDS)
 
 simulate: $(VENV)/.ready-test
-	$(BIN)/python -m eddyline.testing.simulate --seeds $(SEEDS)
+	$(BIN)/python -m eddyline.testing.simulation --seeds $(SEEDS)
+	$(BIN)/python -m eddyline.testing.simulation --seeds $(SEEDS) --one-runtime
 
 bench-isolation: $(VENV)/.ready-base
 	$(BIN)/python -m bench.isolation

@@ -1,42 +1,73 @@
-"""Replicas of two runtimes stepped in random orders; see ``eddyline.testing.simulation``."""
+"""Whole databases stepped in random orders; see ``eddyline.testing.simulation``."""
 
 from __future__ import annotations
 
-from collections import Counter
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
 
 import pytest
 
-from eddyline.testing.simulation import Simulation
+from eddyline.testing.simulation.coverage import PAIR_SITUATIONS, SITUATIONS, Coverage
+from eddyline.testing.simulation.stepper import STEPS, SeedFailedError, run_seed
+from tests.two_runtimes.mutants import MUTANTS
 
-SEEDS = 40
+CHUNK = 100
+SEEDS = 500
+SOLO_SEEDS = 100
+LONG_SEEDS = 5_000
+#: broken mechanisms that answers and bounds show, without threads; each under one of the first seeds
+SHOWN = ("i01", "i02", "i03", "i05", "i08", "i09", "i11", "i12", "i15", "i16", "i17", "i20")
 
 
-def test_every_answer_is_exact_in_every_order() -> None:
-    covered: Counter[str] = Counter()
-    for seed in range(SEEDS):
-        simulation = Simulation(seed, workers=(1, 1, 2)[seed % 3])
-        try:
-            simulation.run(200)
-        except Exception as error:
-            raise AssertionError(f"seed {seed}") from error
-        covered += simulation.covered
-    wanted = {
-        "reads over placeholders": 20,
-        "peeks over placeholders": 20,
-        "cancels": 100,
-        "answers: canceled": 20,
-        "answers: rows": 500,
-        "compactions that the reader has not seen": 50,
-        "reconnects, maintenance first": 10,
-        "reconnects, interactive first": 10,
-        "crashes": 10,
-        "re-exports": 10,
-    }
-    assert {what: covered[what] for what in wanted if covered[what] < wanted[what]} == {}
+def run_chunk(chunk: int, *, interactive: bool, situations: Sequence[str]) -> None:
+    """Runs the chunk's seeds; each situation has occurred in them."""
+    coverage = Coverage()
+    for seed in range(chunk * CHUNK, (chunk + 1) * CHUNK):
+        run_seed(seed, STEPS, coverage, interactive=interactive)
+    assert [s for s in situations if not coverage[s]] == []
+
+
+@pytest.mark.parametrize("chunk", range(SEEDS // CHUNK))
+def test_every_answer_of_two_runtimes_is_exact_in_every_order(chunk: int) -> None:
+    run_chunk(chunk, interactive=True, situations=(*SITUATIONS, *PAIR_SITUATIONS))
+
+
+@pytest.mark.parametrize("chunk", range(SOLO_SEEDS // CHUNK))
+def test_every_answer_of_one_runtime_is_exact_in_every_order(chunk: int) -> None:
+    run_chunk(chunk, interactive=False, situations=SITUATIONS)
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("first", range(SEEDS, 5000, 100))
-def test_every_answer_is_exact_in_many_more_orders(first: int) -> None:
-    for seed in range(first, first + 100):
-        Simulation(seed, workers=(1, 2, 4)[seed % 3]).run(300)
+@pytest.mark.parametrize("chunk", range(SEEDS // CHUNK, LONG_SEEDS // CHUNK))
+def test_every_answer_of_two_runtimes_is_exact_in_many_more_orders(chunk: int) -> None:
+    run_chunk(chunk, interactive=True, situations=(*SITUATIONS, *PAIR_SITUATIONS))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("chunk", range(SOLO_SEEDS // CHUNK, LONG_SEEDS // CHUNK // 5))
+def test_every_answer_of_one_runtime_is_exact_in_many_more_orders(chunk: int) -> None:
+    run_chunk(chunk, interactive=False, situations=SITUATIONS)
+
+
+def test_a_seed_does_the_same_again() -> None:
+    assert run_seed(5, STEPS, Coverage()) == run_seed(5, STEPS, Coverage())
+    assert run_seed(5, STEPS, Coverage()) != run_seed(6, STEPS, Coverage())
+
+
+def test_a_seed_does_the_same_in_any_process() -> None:
+    here = run_seed(3, STEPS, Coverage())
+    command = [sys.executable, "-m", "eddyline.testing.simulation", "--first", "3", "--seeds", "1", "--tell"]
+    there = subprocess.run(
+        command, env={**os.environ, "PYTHONHASHSEED": "12345"}, capture_output=True, text=True, check=True
+    )
+    assert there.stdout.splitlines()[: len(here)] == list(here)
+
+
+@pytest.mark.parametrize("name", SHOWN)
+def test_a_broken_mechanism_is_noticed(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    MUTANTS[name](monkeypatch)
+    with pytest.raises(SeedFailedError):
+        for seed in range(40):
+            run_seed(seed, STEPS, Coverage())

@@ -1,0 +1,1 @@
+"""The seeded stepper: one random sequence drives a database without threads, every answer and invariant checked."""

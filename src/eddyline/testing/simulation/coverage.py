@@ -1,0 +1,43 @@
+"""How often the situations occurred that a run is for."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+__all__ = ["PAIR_SITUATIONS", "SITUATIONS", "Coverage"]
+
+Coverage = Counter[str]
+
+#: of any layout
+SITUATIONS = (
+    "answer",
+    "answer: an error",
+    "answer: strict",
+    "answer: at a past time",
+    "answer: waited for a later write",
+    "answer: one-shot over indexes",
+    "answer: one-shot over storage",
+    "answer: on the caller's thread",
+    "cancel: canceled",
+    "cancel: answered before",
+    "drop: under a read",
+    "reconnect",
+    "reconnect: with reads open",
+    "crash: with reads open",
+)
+#: of a replica of two runtimes
+PAIR_SITUATIONS = (
+    "placeholder: peek answered",
+    "placeholder: one-shot read answered",
+    "cancel: before publication",
+    "cancel: after publication",
+    "compaction: owner ahead",
+    "compaction: reader ahead",
+    "reconnect: maintenance first",
+    "reconnect: interactive first",
+    "recreation",
+    "recreation: equal as_of",
+    "crash: maintenance",
+    "crash: interactive",
+    "crash: lane",
+)

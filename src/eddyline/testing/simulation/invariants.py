@@ -1,0 +1,187 @@
+"""What must hold after every step of a simulated database, looked at from outside the code that keeps it so.
+
+The numbers are those of the design's invariants.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import cast
+
+from eddyline.compute.interactive import InteractiveWorker
+from eddyline.compute.pair import Pair
+from eddyline.compute.sharing import Slot
+from eddyline.compute.worker import Worker
+from eddyline.repr.time import EMPTY, Time
+from eddyline.testing.simulation.reads import readers
+from eddyline.testing.simulation.recompute import bag_of
+from eddyline.testing.simulation.world import SimulationError, World
+
+__all__ = ["Invariants"]
+
+
+def _require(condition: bool, invariant: str, text: str) -> None:
+    if not condition:
+        raise SimulationError(f"{invariant}: {text}")
+
+
+@dataclass(slots=True)
+class _Seen:
+    """The bounds of a slot when it was looked at last."""
+
+    upper: int
+    since: int
+
+
+@dataclass(slots=True)
+class _Replica:
+    """What is remembered of one replica."""
+
+    pair: Pair
+    slots: dict[Slot, _Seen] = field(default_factory=dict)
+    #: compactions that one runtime had taken and the other had not
+    gaps: set[tuple[str, str, int]] = field(default_factory=set)
+    #: reconnections whose first runtime is known
+    first: set[int] = field(default_factory=set)
+    #: per incarnation of an index, the as_of that the commands gave it, as far as it has been compacted
+    as_ofs: dict[tuple[str, int], int] = field(default_factory=dict)
+    recreated: set[tuple[str, int]] = field(default_factory=set)
+
+
+class Invariants:
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._replica: _Replica | None = None
+
+    def after_step(self, driven: int) -> None:
+        """After a step of the worker or lane ``driven``: of its ordinal."""
+        pair = self._world.replica
+        if not isinstance(pair, Pair) or pair.failed:
+            return
+        if self._replica is None or self._replica.pair is not pair:
+            self._replica = _Replica(pair)
+        ordinal = driven % self._world.workers
+        maintainer = cast(Worker, pair.maintenance._commanded[ordinal])
+        reader = readers(pair)[ordinal]
+        self._peers(maintainer, reader)
+        self._slots(ordinal, self._replica)
+        self._placeholders(reader)
+        self._positions(maintainer, reader, self._replica)
+        self._reconciliations(ordinal, maintainer, reader, self._replica)
+
+    # -- one ordinal
+
+    @staticmethod
+    def _peers(maintainer: Worker, reader: InteractiveWorker) -> None:
+        for side, peers, own in (
+            ("maintenance", maintainer._peers, maintainer._exporters.keys()),
+            ("interactive", reader._peers | reader.traces.keys(), reader.lane._exporters.keys()),
+        ):
+            _require(not peers & own, "i11", f"{side} renders its peers {sorted(peers & own)}")
+        _require(not reader.lane._peers, "i11", "peers in the lane")
+        _require(not reader.lane._slots, "i11", "the interactive runtime publishes")
+
+    def _slots(self, ordinal: int, replica: _Replica) -> None:
+        for (id, _), slot in replica.pair.registries[ordinal]._slots.items():
+            upper, since = slot.frontier(), slot.since
+            seen = replica.slots.get(slot)
+            if seen is None:
+                replica.slots[slot] = _Seen(upper, since)
+                continue
+            _require(upper >= seen.upper, "i17", f"the frontier of {id} goes from {seen.upper} to {upper}")
+            _require(since >= seen.since, "i05", f"the since of {id} goes from {seen.since} to {since}")
+            seen.upper, seen.since = upper, since
+            snapshot = slot.oks.snapshot()
+            newest = max((run.upper for run in snapshot.runs if run.upper != EMPTY), default=0)
+            # A run of an open time, whose rows readers pass over, may be past the frontier by that one time.
+            _require(newest <= max(upper, snapshot.upper), "i09", f"runs of {id} reach past its frontier")
+            if not slot.oks.attached:
+                _require(upper == since == 0, "i08", f"the placeholder of {id} says [{since}, {upper})")
+
+    @staticmethod
+    def _placeholders(reader: InteractiveWorker) -> None:
+        """Reads that wait over a slot; their time stays readable until they are bound."""
+        for waiting in reader._imports:
+            _require(waiting.slot.since <= waiting.time, "i01", f"{waiting.export} at {waiting.time} lost its input")
+            _require(waiting.hold.since <= waiting.time, "i05", f"the hold of {waiting.export} has risen")
+
+    def _positions(self, maintainer: Worker, reader: InteractiveWorker, replica: _Replica) -> None:
+        """A trace compacts only as far as the slower runtime has come."""
+        world = self._world
+        for id, peer in reader.traces.items():
+            slot = peer.arrangement
+            _require(slot.since <= peer.since, "i02", f"{id} compacted to {slot.since}, its reader is at {peer.since}")
+            own = maintainer._indexes.get(id)
+            if own is None or not slot.oks.attached:
+                continue
+            if own.since != peer.since:
+                who = "owner" if own.since > peer.since else "reader"
+                gap = (who, id, max(own.since, peer.since))
+                world.coverage[f"compaction: {who} ahead"] += gap not in replica.gaps
+                replica.gaps.add(gap)
+        waiting = {w.export for w in reader._imports if not w.slot.oks.attached}
+        for read in world.reads.values():
+            if read.transient in waiting:
+                read.over_placeholder = True
+        for peek in reader._queued.values():
+            target = reader.traces.get(peek.target)
+            if target is not None and not target.arrangement.oks.attached and peek.uuid in world.reads:
+                world.reads[peek.uuid].over_placeholder = True
+
+    def _reconciliations(self, ordinal: int, maintainer: Worker, reader: InteractiveWorker, replica: _Replica) -> None:
+        one, other = maintainer._ledger, reader._ledger
+        if one.reconciliations == other.reconciliations:
+            if maintainer._history is None and reader._history is None:
+                self._incarnations(reader, replica)
+            return
+        number = max(one.reconciliations, other.reconciliations)
+        if number not in replica.first and ordinal == 0:
+            replica.first.add(number)
+            who = "maintenance" if one.reconciliations > other.reconciliations else "interactive"
+            self._world.coverage[f"reconnect: {who} first"] += 1
+
+    def _incarnations(self, reader: InteractiveWorker, replica: _Replica) -> None:
+        """A peer is bound to the incarnation that the commands say, whichever runtime came first."""
+        for id, peer in reader.traces.items():
+            entry, number = reader._ledger._entries[id], reader._ledger.incarnation(id)
+            incarnation = peer.arrangement.incarnation
+            _require(incarnation == number, "i15", f"{id} reads incarnation {incarnation} and should {number}")
+            replica.as_ofs[id, number] = entry.since[id]
+            if number > 1 and (id, number) not in replica.recreated:
+                replica.recreated.add((id, number))
+                self._world.coverage["recreation"] += 1
+                equal = replica.as_ofs.get((id, number - 1)) == entry.description.as_of
+                self._world.coverage["recreation: equal as_of"] += equal
+
+    # -- the whole
+
+    def of_controller(self) -> None:
+        """An input stays readable where each dataflow may be built anew (i01), and nothing reported is missing."""
+        controller, store = self._world.controller, self._world.store
+        for dataflow in controller._dataflows:
+            at = min(controller._collections[id].since for id in dataflow.exports)
+            for imported in dataflow.description.imports:
+                since = controller.since(imported.id)
+                _require(since <= at, "i01", f"{dataflow.description.name} at {at} imports {imported.id} from {since}")
+                if imported.id in store:
+                    _require(store.since(imported.id) <= at, "i01", f"storage of {imported.id} is past {at}")
+
+    def of_publication(self) -> None:
+        """What an index publishes is what a recompute gives, at a time that all workers have sealed."""
+        world, pair = self._world, self._world.replica
+        if not isinstance(pair, Pair) or pair.failed or not world.indexes:
+            return
+        index = world.rng.choice(list(world.indexes.values()))
+        slots = [r.traces[index.id].arrangement for r in readers(pair) if index.id in r.traces]
+        if len(slots) < world.workers or not all(s.oks.attached for s in slots):
+            return
+        sealed = min(s.frontier() for s in slots)
+        since = max(s.since for s in slots)
+        reported = world.controller._collections[index.id].replica_upper
+        _require(reported <= sealed, "i09", f"{index.id} was reported sealed below {reported}, and is below {sealed}")
+        at = world.now if sealed == EMPTY else sealed - 1
+        expected = world.recompute.answer(index.definition, at)
+        if at < since or isinstance(expected, str):
+            return
+        found = bag_of([s.oks.snapshot().read_at(Time(at)) for s in slots])
+        _require(found == expected, "i09", f"{index.id} at {at} publishes {found}, expected {expected}")

@@ -1,0 +1,180 @@
+"""Runs a seed: every step is one action of a client, one step of one worker or lane, or one delivery of responses.
+
+Each seed draws its own layout, its own speeds of the workers, which change now and then, and its own habits of the
+clients, so that one seed crawls where another one races.  A failure carries the seed and what had happened; the same
+seed does the same again, in any process.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from dataclasses import dataclass
+
+from eddyline.controller.events import PeekAnswered, ReplicaFailed
+from eddyline.protocol.soft_assertion import handled_by
+from eddyline.testing.simulation.actions import ACTIONS, Action, close_time, commit, create_table, drop, restart
+from eddyline.testing.simulation.coverage import Coverage
+from eddyline.testing.simulation.invariants import Invariants
+from eddyline.testing.simulation.linearizability import check_linearizable
+from eddyline.testing.simulation.reads import take_answer
+from eddyline.testing.simulation.world import SimulationError, World
+
+__all__ = ["STEPS", "SeedFailedError", "run_seed"]
+
+#: enough for what is asked to be answered, and for what is built to be dropped
+STEPS = 220
+
+_SETTLING_ROUNDS = 60
+_TOLD = 60
+
+
+class SeedFailedError(AssertionError):
+    """A seed found something; the text says which seed, what, and what happened before."""
+
+
+def run_seed(
+    seed: int, steps: int, coverage: Coverage, *, interactive: bool = True, workers: int | None = None
+) -> tuple[str, ...]:
+    """What happened, line by line.  ``workers`` None: the seed chooses 1, 2 or 4.  Raises ``SeedFailedError``."""
+    rng = random.Random(seed)
+    chosen = rng.choice((1, 1, 2, 4))
+    world = World(rng, chosen if workers is None else workers, interactive, Counter())
+    stepper = _Stepper(world)
+    try:
+        with handled_by(_misuse):
+            stepper.run(steps)
+    except Exception as error:
+        told = "\n".join(world.log[-_TOLD:])
+        layout = f"{world.workers} workers, {'two runtimes' if interactive else 'one runtime'}, {steps} steps"
+        raise SeedFailedError(
+            f"seed {seed} ({layout}), step {world.step}: {type(error).__name__}: {error}\n{told}"
+        ) from error
+    coverage.update(world.coverage)
+    return tuple(world.log)
+
+
+def _misuse(text: str) -> None:
+    raise SimulationError(f"soft assertion: {text}")
+
+
+@dataclass(slots=True)
+class _Habits:
+    """How often what happens, in this seed."""
+
+    actions: list[Action]
+    frequencies: list[float]
+    #: shares of client actions and deliveries among the steps
+    act: float
+    deliver: float
+
+    @staticmethod
+    def of(rng: random.Random) -> _Habits:
+        frequencies = [weight * rng.choice((0.2, 1, 1, 3)) for weight in ACTIONS.values()]
+        return _Habits(list(ACTIONS), frequencies, rng.choice((0.15, 0.3, 0.45)), rng.choice((0.05, 0.15, 0.3)))
+
+
+class _Stepper:
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._invariants = Invariants(world)
+        self._habits = _Habits.of(world.rng)
+        self._speeds: list[float] = []
+        self._driven = list(range(len(world.units)))
+
+    def run(self, steps: int) -> None:
+        world, rng = self._world, self._world.rng
+        close_time(world)
+        create_table(world)
+        for world.step in range(1, steps + 1):
+            if not self._speeds or rng.random() < 0.03:
+                self._speeds = [rng.choice((0.02, 1, 1, 5)) for _ in self._driven]
+            self._step(rng.random())
+        self._finish()
+
+    def _step(self, chance: float) -> None:
+        habits, rng = self._habits, self._world.rng
+        if chance < habits.act:
+            (action,) = rng.choices(habits.actions, habits.frequencies)
+            action(self._world)
+            self._invariants.of_controller()
+        elif chance < habits.act + habits.deliver:
+            self._deliver(rng.choice((1, 3, 100)))
+        else:
+            self._work()
+            if rng.random() < 0.06:
+                self._invariants.of_publication()
+
+    def _work(self) -> None:
+        """One step of a worker or lane that has something to do, if one of three has."""
+        world = self._world
+        for driven in world.rng.choices(self._driven, self._speeds, k=3):
+            moved = world.drive(driven)
+            self._fails_by_injection_only()
+            self._invariants.after_step(driven)
+            if moved:
+                return
+
+    def _fails_by_injection_only(self) -> None:
+        world = self._world
+        if world.replica.failed and world.replica is not world.failed_on_purpose:
+            raise SimulationError(f"the replica failed: {world.last_words()}")
+
+    def _deliver(self, most: int) -> None:
+        world = self._world
+        if not world.attached:
+            return
+        for response in world.responses(most):
+            events = world.controller.process_response(response)
+            world.attached &= not any(isinstance(e, ReplicaFailed) for e in events)
+            for event in events:
+                if isinstance(event, PeekAnswered):
+                    take_answer(world, event.response)
+        self._invariants.of_controller()
+
+    # -- the end
+
+    def _finish(self) -> None:
+        """Everything is answered; then everything goes, and nothing is left behind."""
+        world = self._world
+        self._settle()
+        while world.reads and world.now < max(r.time for r in world.reads.values()):
+            commit(world, {})
+        self._settle()
+        if world.reads:
+            raise SimulationError(f"never answered: {[r.name for r in world.reads.values()]}")
+        check_linearizable(world.writes, world.strict_reads)
+        for holds in world.held:
+            holds.close()
+        for id in (*world.indexes, *world.views, *world.tables):
+            drop(world, id)
+        self._settle()
+        if not world.replica.at_rest():
+            raise SimulationError("something is left behind on the replica")
+        if world.store.ids():
+            raise SimulationError(f"left behind in storage: {world.store.ids()}")
+        world.replica.close()
+
+    def _settle(self) -> None:
+        world = self._world
+        for _ in range(_SETTLING_ROUNDS):
+            restart(world)
+            quiet = not self._everyone()
+            self._fails_by_injection_only()
+            before = len(world.log), world.attached
+            self._deliver(10_000)
+            if quiet and world.attached and before == (len(world.log), world.attached):
+                return
+        raise SimulationError("the database does not come to rest")
+
+    def _everyone(self) -> bool:
+        """Steps all until they rest; True if any did anything."""
+        world, ever = self._world, False
+        moved = True
+        while moved:
+            moved = False
+            for driven in self._driven:
+                moved |= world.drive(driven)
+                self._invariants.after_step(driven)
+            ever |= moved
+        return ever

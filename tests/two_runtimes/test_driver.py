@@ -1,0 +1,204 @@
+"""Replicas of 1, 2 and 4 workers, spoken to without a controller."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+import pytest
+
+from eddyline.expr.ir import Call, Column, FilterStep, Literal, Mfp
+from eddyline.plan.dataflow import (
+    Arrange,
+    DataflowClass,
+    DataflowDescription,
+    ExportIndex,
+    ImportIndex,
+    Join,
+    MapFilterProject,
+)
+from eddyline.protocol.messages import InitializationComplete
+from eddyline.repr.time import EMPTY
+from eddyline.repr.types import BIGINT, BOOLEAN
+from eddyline.testing.driver import PAIR, ReplicaDriver, index_on, read_of, reexport_of
+from eddyline.testing.interpret import Bag, Row
+
+ROWS = [(k, 10 * k + n) for k in range(6) for n in range(2)]
+LARGE = MapFilterProject(
+    0, Mfp((FilterStep(Call("gt", (Column(1, BIGINT), Literal(30, BIGINT)), BOOLEAN)),), (0, 1), PAIR)
+)
+each_layout = pytest.mark.parametrize("workers", [1, 2, 4])
+each_kind = pytest.mark.parametrize("interactive", [True, False])
+
+
+def bag(rows: Iterable[Row]) -> Bag:
+    return Counter(rows)
+
+
+@each_layout
+@each_kind
+def test_an_index_is_peeked_by_key_and_whole_once_it_has_sealed_the_time(workers: int, interactive: bool) -> None:
+    d = ReplicaDriver(workers, interactive=interactive)
+    at = d.table("u1", ROWS)
+    d.create(index_on("u2", "u1", at))
+    early = d.peek("u2", at)
+    d.rest()
+    walk, lookup, both, later = (
+        d.peek("u2", at),
+        d.peek("u2", at, (3,)),
+        d.peek("u2", at, (3,), (5,)),
+        d.peek("u2", at + 1),
+    )
+    d.rest()
+    assert d.rows(early) == d.rows(walk) == bag(ROWS)
+    assert d.rows(lookup) == bag([(3, 30), (3, 31)])
+    assert d.rows(both) == bag([(3, 30), (3, 31), (5, 50), (5, 51)])
+    assert d.answers(later) == []
+    d.write("u1", [(3, 30)], [-1])
+    d.rest()
+    assert d.rows(later) == bag(ROWS) - bag([(3, 30)])
+    uppers = d.frontiers("u2")
+    assert uppers == sorted(set(uppers))
+    assert uppers[-1] == at + 2
+
+
+@each_layout
+def test_a_read_over_an_unpublished_index_resolves_after_publication_only(workers: int) -> None:
+    d = ReplicaDriver(workers)
+    at = d.table("u1", ROWS)
+    # As the commands reach the interactive runtime: it builds and schedules the read while the owner has done nothing.
+    d.create(index_on("u2", "u1", at), read_of("t3", "u2", at, LARGE))
+    uuid = d.peek("t3", at)
+    d.rest("interactive")
+    assert d.answers(uuid) == []
+    assert d.frontiers("t3") == [], "it has sealed nothing"
+    d.write("u1", [(0, 99)])
+    d.rest("maintenance")
+    assert d.answers(uuid) == []
+    d.rest("interactive")
+    assert d.rows(uuid) == bag([r for r in ROWS if r[1] > 30]), "as of its time, the later write left out"
+    assert d.frontiers("t3") == [EMPTY]
+
+
+@each_layout
+@pytest.mark.parametrize("dropped_first", [False, True])
+def test_a_read_over_an_unpublished_index_is_canceled_before_publication(workers: int, dropped_first: bool) -> None:
+    d = ReplicaDriver(workers)
+    at = d.table("u1", ROWS)
+    d.create(index_on("u2", "u1", at), read_of("t3", "u2", at))
+    uuid = d.peek("t3", at)
+    if not dropped_first:
+        d.rest("interactive")
+    d.cancel(uuid)
+    d.drop("t3")
+    d.rest("interactive")
+    assert d.answer(uuid).canceled
+    d.compact("u2", at + 5)
+    for _ in range(6):
+        d.write("u1", [(0, 0)])
+    d.rest()
+    assert len(d.answers(uuid)) == 1
+    after = d.peek("u2", d.time)
+    d.rest()
+    assert d.rows(after) == bag([*ROWS, *[(0, 0)] * 6])
+    d.drop("u2")
+    d.rest()
+    assert d.at_rest()
+
+
+@each_layout
+def test_a_join_of_two_indexes_of_which_one_is_published(workers: int) -> None:
+    d = ReplicaDriver(workers)
+    at = d.table("u1", ROWS)
+    d.create(index_on("u2", "u1", at))
+    d.rest()
+    d.create(index_on("u3", "u1", at, LARGE))
+    operators = (
+        ImportIndex("u2", PAIR, (0,)),
+        ImportIndex("u3", PAIR, (0,)),
+        Join(0, 1, (False,), Mfp((), (1, 3), PAIR)),
+        Arrange(2, (), PAIR),
+        ExportIndex("t4", "t4", 3, (), PAIR),
+    )
+    d.create(DataflowDescription("t4", operators, at, at + 1, DataflowClass.ONE_SHOT_READ))
+    uuid = d.peek("t4", at)
+    d.rest("interactive")
+    assert d.answers(uuid) == []
+    d.rest()
+    expected = bag([(one[1], other[1]) for one in ROWS for other in ROWS if one[0] == other[0] and other[1] > 30])
+    assert d.rows(uuid) == expected
+
+
+@each_layout
+@each_kind
+def test_a_reexport_answers_and_holds_for_itself(workers: int, interactive: bool) -> None:
+    d = ReplicaDriver(workers, interactive=interactive)
+    at = d.table("u1", ROWS)
+    d.create(index_on("u2", "u1", at), reexport_of("u3", "u2", at))
+    for n in range(4):
+        d.write("u1", [(9, n)])
+    d.rest()
+    d.compact("u2", at + 3)
+    d.rest()
+    behind, kept = d.peek("u2", at), d.peek("u3", at)
+    d.rest()
+    assert d.answer(behind).error is not None, "it has been given up for this one"
+    assert d.rows(kept) == bag(ROWS), "and is held for that one"
+    d.drop("u2")
+    d.rest()
+    gone, whole = d.peek("u2", d.time), d.peek("u3", d.time)
+    d.rest()
+    assert d.answer(gone).error is not None
+    assert d.rows(whole) == bag([*ROWS, *((9, n) for n in range(4))])
+    d.drop("u3")
+    d.rest()
+    assert d.at_rest()
+
+
+@each_layout
+@pytest.mark.parametrize("first", ["maintenance", "interactive"])
+@pytest.mark.parametrize("rested", [False, True])
+def test_a_connection_that_recreates_an_index_shows_the_new_one(workers: int, first: str, rested: bool) -> None:
+    """At an equal as_of, whichever runtime reconciles first, and whether the old one was published or not."""
+    d = ReplicaDriver(workers)
+    at = d.table("u1", ROWS)
+    d.create(index_on("u2", "u1", at), index_on("u3", "u1", at))
+    old = d.peek("u2", at + 1)
+    if rested:
+        d.rest()
+    d.hello()
+    d.create(index_on("u2", "u1", at, LARGE), index_on("u3", "u1", at), read_of("t4", "u2", at))
+    walk, lookup, read, retained = d.peek("u2", at), d.peek("u2", at, (4,)), d.peek("t4", at), d.peek("u3", at)
+    d.send(InitializationComplete())
+    d.rest(first)
+    if first == "interactive":
+        assert d.answers(walk) == d.answers(lookup) == d.answers(read) == [], "the new one is not published"
+    d.rest()
+    assert not d.replica.failed
+    large = bag([r for r in ROWS if r[1] > 30])
+    assert d.rows(walk) == d.rows(read) == large
+    assert d.rows(lookup) == bag([(4, 40), (4, 41)])
+    assert d.rows(retained) == bag(ROWS)
+    assert d.answers(old) == [], "the connection that asked is gone"
+    for id in ("t4", "u2", "u3"):
+        d.drop(id)
+    d.rest()
+    assert d.at_rest(), "the old incarnation went when both had left it"
+
+
+@each_layout
+def test_a_second_reconnection_before_the_first_is_over(workers: int) -> None:
+    d = ReplicaDriver(workers)
+    at = d.table("u1", ROWS)
+    d.create(index_on("u2", "u1", at))
+    d.hello()
+    d.create(index_on("u2", "u1", at, LARGE))
+    d.rest("interactive")
+    d.hello()
+    d.create(index_on("u2", "u1", at))
+    uuid = d.peek("u2", at)
+    d.send(InitializationComplete())
+    d.rest("interactive")
+    d.rest()
+    assert not d.replica.failed
+    assert d.rows(uuid) == bag(ROWS)
