@@ -5,6 +5,7 @@ The numbers are those of the design's invariants.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import cast
 
@@ -165,6 +166,17 @@ class Invariants:
                 _require(since <= at, "i01", f"{dataflow.description.name} at {at} imports {imported.id} from {since}")
                 if imported.id in store:
                     _require(store.since(imported.id) <= at, "i01", f"storage of {imported.id} is past {at}")
+
+    def of_holds(self) -> None:
+        """With no read open, nobody holds a collection but the dataflows that import it: nothing pins it for ever."""
+        controller = self._world.controller
+        imported = Counter(id for d in controller._dataflows for id in {i.id for i in d.description.imports})
+        for id, collection in controller._collections.items():
+            holds = len(collection.holds)
+            _require(holds == imported[id], "i18", f"{id} has {holds} holds for {imported[id]} dataflows")
+            if collection.role.stored:
+                stored = len(self._world.store._collections[id].holds)
+                _require(stored == holds, "i18", f"{id} has {stored} holds in storage for {holds}")
 
     def of_publication(self) -> None:
         """What an index publishes is what a recompute gives, at a time that all workers have sealed."""

@@ -146,6 +146,8 @@ class _Stepper:
         check_linearizable(world.writes, world.strict_reads)
         for holds in world.held:
             holds.close()
+        self._settle()
+        self._invariants.of_holds()
         for id in (*world.indexes, *world.views, *world.tables):
             drop(world, id)
         self._settle()
