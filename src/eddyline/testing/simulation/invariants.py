@@ -17,8 +17,11 @@ from eddyline.repr.time import EMPTY, Time
 from eddyline.testing.simulation.reads import readers
 from eddyline.testing.simulation.recompute import bag_of
 from eddyline.testing.simulation.world import SimulationError, World
+from eddyline.trace.trace import Trace
 
 __all__ = ["Invariants"]
+
+_REEXPORT_OPERATORS = 2
 
 
 def _require(condition: bool, invariant: str, text: str) -> None:
@@ -177,6 +180,26 @@ class Invariants:
             if collection.role.stored:
                 stored = len(self._world.store._collections[id].holds)
                 _require(stored == holds, "i18", f"{id} has {stored} holds in storage for {holds}")
+
+    def of_compaction(self) -> None:
+        """At rest, both runtimes have come as far as the controller, and so has every trace that nothing else reads."""
+        pair, controller = self._world.replica, self._world.controller
+        if not isinstance(pair, Pair):
+            return
+        computing = [d.description for d in controller._dataflows if len(d.description.operators) > _REEXPORT_OPERATORS]
+        busy = {i.id for d in computing for i in d.imports}
+        for reader in readers(pair):
+            positions: dict[Trace, list[tuple[str, int]]] = {}
+            for id, peer in reader.traces.items():
+                told, trace = controller._collections[id].since, peer.arrangement.oks._trace
+                _require(peer.since == told, "i03", f"the reader of {id} is at {peer.since}, and was told {told}")
+                if trace is None:
+                    raise SimulationError(f"{id} is not published at rest")
+                positions.setdefault(trace, []).append((id, told))
+            for trace, aliases in positions.items():
+                least = min(told for _, told in aliases)
+                free = not busy & {id for id, _ in aliases}
+                _require(not free or trace.since == least, "i18", f"{aliases} compact to {trace.since} only")
 
     def of_publication(self) -> None:
         """What an index publishes is what a recompute gives, at a time that all workers have sealed."""

@@ -148,6 +148,7 @@ class _Stepper:
             holds.close()
         self._settle()
         self._invariants.of_holds()
+        self._invariants.of_compaction()
         for id in (*world.indexes, *world.views, *world.tables):
             drop(world, id)
         self._settle()
