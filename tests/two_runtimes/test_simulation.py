@@ -9,6 +9,10 @@ from collections.abc import Sequence
 
 import pytest
 
+from eddyline.compute.sharing import Slot
+from eddyline.compute.worker import Worker
+from eddyline.controller.collection import CollectionState, DataflowState
+from eddyline.controller.controller import Controller
 from eddyline.testing.simulation.coverage import PAIR_SITUATIONS, SITUATIONS, Coverage
 from eddyline.testing.simulation.stepper import STEPS, SeedFailedError, run_seed
 from tests.two_runtimes.mutants import MUTANTS
@@ -65,9 +69,29 @@ def test_a_seed_does_the_same_in_any_process() -> None:
     assert there.stdout.splitlines()[: len(here)] == list(here)
 
 
-@pytest.mark.parametrize("name", SHOWN)
+def nobody_is_woken(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Slot, "announce", lambda self: None)
+
+
+def nobody_is_asked(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Worker, "_want", lambda self, id: False)
+
+
+def holds_are_given_back_at_once(patch: pytest.MonkeyPatch) -> None:
+    def leave(self: Controller, last: CollectionState, dataflow: DataflowState) -> None:
+        for hold in dataflow.imports:
+            hold.close()
+
+    patch.setattr(Controller, "_leave", leave)
+
+
+BROKEN = {name: MUTANTS[name] for name in SHOWN}
+BROKEN |= {m.__name__: m for m in (nobody_is_woken, nobody_is_asked, holds_are_given_back_at_once)}
+
+
+@pytest.mark.parametrize("name", BROKEN)
 def test_a_broken_mechanism_is_noticed(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    MUTANTS[name](monkeypatch)
+    BROKEN[name](monkeypatch)
     with pytest.raises(SeedFailedError):
         for seed in range(40):
             run_seed(seed, STEPS, Coverage())

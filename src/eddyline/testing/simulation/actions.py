@@ -13,7 +13,7 @@ from eddyline.repr.time import EMPTY, Time
 from eddyline.testing.interpret import Row
 from eddyline.testing.simulation.definitions import PAIR, Definition, defined
 from eddyline.testing.simulation.linearizability import Write
-from eddyline.testing.simulation.reads import cancel_read, lookup_now, read_index, read_one_shot
+from eddyline.testing.simulation.reads import cancel, cancel_read, lookup_now, read_index, read_one_shot
 from eddyline.testing.simulation.world import Index, World, rows_batch
 
 __all__ = ["ACTIONS", "Action", "commit", "create_table", "drop", "restart"]
@@ -171,8 +171,10 @@ def create_twins(world: World) -> None:
 
 
 def drop_index(world: World) -> None:
+    """Often the newest: the replica may not have come to it."""
     if world.indexes:
-        drop(world, world.rng.choice(list(world.indexes)))
+        ids = list(world.indexes)
+        drop(world, ids[-1] if world.rng.random() < 0.4 else world.rng.choice(ids))
 
 
 def drop_stored(world: World) -> None:
@@ -192,6 +194,21 @@ def drop(world: World, id: str) -> None:
     world.indexes.pop(id, None)
     world.controller.drop(id)
     world.note(f"drop {id}")
+
+
+def change_of_mind(world: World) -> None:
+    """Something is made and dropped before the replica can have come to it, and then the tables go on."""
+    if world.rng.random() < 0.5:
+        before = len(world.indexes)
+        create_index(world)
+        if len(world.indexes) > before:
+            drop(world, list(world.indexes)[-1])
+    else:
+        read_one_shot(world)
+        for read in list(world.reads.values())[-1:]:
+            if read.transient is not None and not read.canceled:
+                cancel(world, read, with_drop=True)
+    write(world)
 
 
 def hold(world: World) -> None:
@@ -262,6 +279,7 @@ ACTIONS: dict[Action, float] = {
     create_twins: 1.5,
     drop_index: 2.5,
     drop_stored: 0.7,
+    change_of_mind: 1,
     hold: 2,
     read_index: 8,
     read_one_shot: 6,

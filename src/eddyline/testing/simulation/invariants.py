@@ -72,6 +72,7 @@ class Invariants:
         self._placeholders(reader)
         self._positions(maintainer, reader, self._replica)
         self._reconciliations(ordinal, maintainer, reader, self._replica)
+        self._wake_ups(ordinal, maintainer, reader)
 
     # -- one ordinal
 
@@ -108,6 +109,19 @@ class Invariants:
         for waiting in reader._imports:
             _require(waiting.slot.since <= waiting.time, "i01", f"{waiting.export} at {waiting.time} lost its input")
             _require(waiting.hold.since <= waiting.time, "i05", f"the hold of {waiting.export} has risen")
+
+    def _wake_ups(self, ordinal: int, maintainer: Worker, reader: InteractiveWorker) -> None:
+        """Whoever sleeps has nothing to do, or is about to be woken: a re-export moves before it is announced."""
+        if self._world.workers + ordinal not in self._world.parked or reader.inbox._awake:
+            return
+        awaited = [(w.slot, w.time) for w in reader._imports]
+        for peek in reader._queued.values():
+            if peek.target in reader.traces:
+                awaited.append((reader.traces[peek.target].arrangement, Time(peek.time)))
+        for slot, time in awaited:
+            owner = maintainer._exporters.get(slot.id)
+            announced = owner is None or not owner.scheduled
+            _require(not announced or slot.frontier() <= time, "i13", f"the reader sleeps on {slot.id} at {time}")
 
     def _positions(self, maintainer: Worker, reader: InteractiveWorker, replica: _Replica) -> None:
         """A trace compacts only as far as the slower runtime has come."""

@@ -18,7 +18,16 @@ from eddyline.testing.simulation.linearizability import Read
 from eddyline.testing.simulation.recompute import Answer, answer_of
 from eddyline.testing.simulation.world import Index, PendingRead, SimulationError, World, keyed
 
-__all__ = ["cancel_read", "lookup_now", "read_index", "read_one_shot", "readers", "take_answer"]
+__all__ = [
+    "cancel",
+    "cancel_read",
+    "lookup_now",
+    "read_all_now",
+    "read_index",
+    "read_one_shot",
+    "readers",
+    "take_answer",
+]
 
 _IDENTITY = Mfp((), (0, 1), PAIR)
 _KINDS = ("strict", "strict", "serializable", "past", "future")
@@ -40,6 +49,14 @@ def read_index(world: World) -> None:
         keys=None if keys is None else keys[1],
     )
     _begin(world, PendingRead(uuid, "", index.definition, at, keys, (index.id,), kind, world.step))
+
+
+def read_all_now(world: World) -> None:
+    """A walk of every index at the newest time, which those of quiet tables have not sealed yet."""
+    for index in world.indexes.values():
+        at = max(world.now, world.controller.since(index.id))
+        uuid = world.controller.peek(index.id, Time(at), _IDENTITY)
+        _begin(world, PendingRead(uuid, "", index.definition, at, None, (index.id,), "strict", world.step))
 
 
 def read_one_shot(world: World) -> None:
@@ -118,18 +135,21 @@ def lookup_now(world: World) -> None:
 
 
 def cancel_read(world: World) -> None:
-    """Sometimes with the drop of what was made for it, as a session ends a statement."""
     waiting = [r for r in world.reads.values() if not r.canceled]
     if not waiting:
         return
-    read = world.rng.choice(waiting)
+    cancel(world, world.rng.choice(waiting), with_drop=world.rng.random() < 0.5)
+
+
+def cancel(world: World, read: PendingRead, *, with_drop: bool) -> None:
+    """``with_drop``: of what was made for it, at once instead of with the answer."""
     read.canceled = True
     if isinstance(world.replica, Pair):
         published = all(_published(world.replica, id) for id in read.over)
         world.coverage[f"cancel: {'after' if published else 'before'} publication"] += 1
     world.note(f"cancel {read.name}")
     world.controller.cancel_peek(read.uuid)
-    if read.transient is not None and world.rng.random() < 0.5:
+    if read.transient is not None and with_drop:
         world.controller.drop(read.transient)
 
 

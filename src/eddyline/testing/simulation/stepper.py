@@ -17,7 +17,7 @@ from eddyline.testing.simulation.actions import ACTIONS, Action, close_time, com
 from eddyline.testing.simulation.coverage import Coverage
 from eddyline.testing.simulation.invariants import Invariants
 from eddyline.testing.simulation.linearizability import check_linearizable
-from eddyline.testing.simulation.reads import take_answer
+from eddyline.testing.simulation.reads import read_all_now, take_answer
 from eddyline.testing.simulation.world import SimulationError, World
 
 __all__ = ["STEPS", "SeedFailedError", "run_seed"]
@@ -138,6 +138,12 @@ class _Stepper:
         """Everything is answered; then everything goes, and nothing is left behind."""
         world = self._world
         self._settle()
+        commit(world, {id: ([(0, 0)], [1]) for id in list(world.tables)[:1]})
+        read_all_now(world)
+        self._settle()
+        late = [r.name for r in world.reads.values() if r.time <= world.now]
+        if late:
+            raise SimulationError(f"not answered though nothing is left to do: {late}")
         while world.reads and world.now < max(r.time for r in world.reads.values()):
             commit(world, {})
         self._settle()
