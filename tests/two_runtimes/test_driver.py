@@ -13,12 +13,14 @@ from eddyline.plan.dataflow import (
     DataflowClass,
     DataflowDescription,
     ExportIndex,
+    ExportMaterializedView,
     ImportIndex,
+    ImportSource,
     Join,
     MapFilterProject,
 )
 from eddyline.protocol.messages import InitializationComplete
-from eddyline.repr.time import EMPTY
+from eddyline.repr.time import EMPTY, Time
 from eddyline.repr.types import BIGINT, BOOLEAN
 from eddyline.testing.driver import PAIR, ReplicaDriver, index_on, read_of, reexport_of
 from eddyline.testing.interpret import Bag, Row
@@ -201,4 +203,27 @@ def test_a_second_reconnection_before_the_first_is_over(workers: int) -> None:
     d.rest("interactive")
     d.rest()
     assert not d.replica.failed
+    assert d.rows(uuid) == bag(ROWS)
+
+
+@each_kind
+@each_layout
+def test_a_read_of_a_view_whose_tables_are_quiet_is_answered(workers: int, interactive: bool) -> None:
+    """The view seals nothing by itself when other tables are written: whoever reads it asks for that."""
+    d = ReplicaDriver(workers, interactive=interactive)
+    at = d.table("u1", ROWS)
+    d.table("u2", [])
+    d.store.create_view("u3", PAIR, names=(), view="v", as_of=Time(at))
+    view = (ImportSource("u1", PAIR), ExportMaterializedView("u3", 0, PAIR))
+    read = (ImportSource("u3", PAIR), Arrange(0, (), PAIR), ExportIndex("t4", "t4", 1, (), PAIR))
+    d.create(DataflowDescription("v", view, at, EMPTY))
+    d.rest()
+    d.write("u2", [(1, 1)])
+    time = d.write("u2", [(2, 2)]) + 1
+    d.create(DataflowDescription("t4", read, time, time + 1, DataflowClass.ONE_SHOT_READ))
+    uuid = d.peek("t4", time)
+    d.rest()
+    assert d.answers(uuid) == [], "the time is not over"
+    d.write("u2", [(3, 3)])
+    d.rest()
     assert d.rows(uuid) == bag(ROWS)

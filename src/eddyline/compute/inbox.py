@@ -7,6 +7,7 @@ from collections import deque
 from dataclasses import dataclass, field
 
 from eddyline.compute.lane import Item
+from eddyline.repr.time import Time
 
 __all__ = ["Inbox", "Taken"]
 
@@ -19,6 +20,8 @@ class Taken:
     commits: set[str] = field(default_factory=set)
     closed_times: bool = False
     wanted: set[str] = field(default_factory=set)
+    #: stored views, and the time up to which they are asked for
+    wanted_views: dict[str, Time] = field(default_factory=dict)
 
 
 class Inbox:
@@ -32,6 +35,7 @@ class Inbox:
         self._commits: set[str] = set()
         self._closed_times = False
         self._wanted: set[str] = set()
+        self._wanted_views: dict[str, Time] = {}
 
     def command(self, item: Item) -> None:
         with self._changed:
@@ -57,6 +61,12 @@ class Inbox:
             self._wanted.add(id)
             self._wake()
 
+    def want_view(self, id: str, time: Time) -> None:
+        """A reader waits for the stored collection ``id``, if that is a view, to seal ``time``."""
+        with self._changed:
+            self._wanted_views[id] = max(time, self._wanted_views.get(id, time))
+            self._wake()
+
     def wake(self) -> None:
         with self._changed:
             self._wake()
@@ -68,11 +78,12 @@ class Inbox:
     def take(self) -> Taken:
         with self._changed:
             self._awake = False
-            taken = Taken(list(self._commands), self._commits, self._closed_times, self._wanted)
+            taken = Taken(list(self._commands), self._commits, self._closed_times, self._wanted, self._wanted_views)
             self._commands.clear()
             self._commits = set()
             self._closed_times = False
             self._wanted = set()
+            self._wanted_views = {}
         return taken
 
     def wait(self) -> None:

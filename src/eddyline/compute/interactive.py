@@ -26,7 +26,7 @@ from eddyline.compute.peek import PeekTask, canceled, peek_error
 from eddyline.compute.sharing import PairHold, SharingRegistry, Slot
 from eddyline.compute.worker import Worker
 from eddyline.errors import make_error
-from eddyline.plan.dataflow import DataflowClass, DataflowDescription, ExportIndex, ImportIndex
+from eddyline.plan.dataflow import DataflowClass, DataflowDescription, ExportIndex, ImportIndex, ImportSource
 from eddyline.protocol.messages import (
     AllowCompaction,
     AllowWrites,
@@ -205,6 +205,8 @@ class InteractiveWorker:
         self._local |= exports
         frozen: dict[str, FrozenIndex] = {}
         for imported in description.imports:
+            if isinstance(imported, ImportSource):
+                self._registry.want_view(imported.id, Time(description.as_of))
             peer = self.traces.get(imported.id)
             if not isinstance(imported, ImportIndex) or peer is None or imported.id in frozen:
                 continue

@@ -179,6 +179,7 @@ class SharingRegistry:
         self._slots: dict[tuple[str, int], Slot] = {}  # guarded by _lock
         self._wake_reader: Callable[[], None] = _nobody
         self._demand: Callable[[str], None] = _nothing
+        self._demand_view: Callable[[str, Time], None] = _no_view
         self._threads: dict[bool, int] = {}  # reader or not -> the one thread that may
         self._digests: dict[int, str] = {}  # guarded by _lock
 
@@ -186,9 +187,17 @@ class SharingRegistry:
         """Before either side runs."""
         self._wake_reader = wake
 
-    def connect_publisher(self, demand: Callable[[str], None]) -> None:
+    def connect_publisher(self, demand: Callable[[str], None], demand_view: Callable[[str, Time], None]) -> None:
         """Before either side runs."""
         self._demand = demand
+        self._demand_view = demand_view
+
+    def want_view(self, id: str, time: Time) -> None:
+        """The reader is about to read a stored collection: if it is a view, its maintainer is asked to seal ``time``.
+
+        A view whose tables are quiet seals nothing by itself.
+        """
+        self._demand_view(id, time)
 
     def publish(self, id: str, incarnation: int, arrangement: Arrangement, as_of: Time, until: Frontier) -> Slot:
         """Attaches the traces of an index that has just been rendered."""
@@ -241,4 +250,8 @@ def _nobody() -> None:
 
 
 def _nothing(id: str) -> None:
+    """No publisher is connected."""
+
+
+def _no_view(id: str, time: Time) -> None:
     """No publisher is connected."""

@@ -133,13 +133,15 @@ class Worker:
         self._slots: dict[str, Slot] = {}
         #: published indexes that a reader waits for
         self._wanted: set[str] = set()
+        #: stored views that a reader of the other runtime waits for, and until which time
+        self._wanted_views: dict[str, Time] = {}
         self._nonce: str | None = None
         self._connection = 0
         #: the new connection's history so far, while it is being told
         self._history: list[Command] | None = None
         mailboxes.set_waker(index, self.inbox.wake)
         if registry is not None:
-            registry.connect_publisher(self.inbox.want)
+            registry.connect_publisher(self.inbox.want, self.inbox.want_view)
 
     # -- one step -------------------------------------------------------------------------------------------------
 
@@ -152,6 +154,11 @@ class Worker:
         moved |= self._deliver(self._mailboxes.take(self.index))
         for id in taken.wanted:
             moved |= self._want(id)
+        for id, time_ in taken.wanted_views.items():
+            self._wanted_views[id] = max(time_, self._wanted_views.get(id, time_))
+        if taken.wanted_views:
+            self._want_views()
+            moved = True
         if taken.commits or taken.closed_times:
             self._commits(taken.commits, everything=taken.closed_times)
             moved = True
@@ -187,6 +194,7 @@ class Worker:
             self._schedule(self._exporters[peek.target])
         for id in list(self._wanted):
             self._want(id)
+        self._want_views()
 
     def _want(self, id: str) -> bool:
         """A reader of the other runtime waits for index ``id``; True if it was scheduled for that."""
@@ -197,6 +205,14 @@ class Worker:
         self._wanted.add(id)
         self._schedule(self._exporters[id])
         return True
+
+    def _want_views(self) -> None:
+        """Schedules what computes the views that are waited for; a view may be asked for before it is rendered."""
+        for id, time_ in list(self._wanted_views.items()):
+            if id not in self._storage or self._storage.upper(id) > time_:
+                del self._wanted_views[id]
+            elif id in self._exporters:
+                self._schedule(self._exporters[id])
 
     def _schedule(self, dataflow: Dataflow) -> None:
         dataflow.scheduled = True
@@ -412,6 +428,7 @@ class Worker:
             self._drop(dataflow)
         slot = self._slots.pop(id, None)
         self._wanted.discard(id)
+        self._wanted_views.pop(id, None)
         if slot is not None and self._registry is not None:
             self._registry.withdraw(slot, reader=False)
 

@@ -221,8 +221,9 @@ class Invariants:
         if not isinstance(pair, Pair) or pair.failed or not world.indexes:
             return
         index = world.rng.choice(list(world.indexes.values()))
-        slots = [r.traces[index.id].arrangement for r in readers(pair) if index.id in r.traces]
-        if len(slots) < world.workers or not all(s.oks.attached for s in slots):
+        published = [cast(Worker, w)._slots.get(index.id) for w in pair.maintenance._commanded]
+        slots = [s for s in published if s is not None]
+        if len(slots) < world.workers:
             return
         sealed = min(s.frontier() for s in slots)
         since = max(s.since for s in slots)
