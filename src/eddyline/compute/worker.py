@@ -428,7 +428,6 @@ class Worker:
             self._drop(dataflow)
         slot = self._slots.pop(id, None)
         self._wanted.discard(id)
-        self._wanted_views.pop(id, None)
         if slot is not None and self._registry is not None:
             self._registry.withdraw(slot, reader=False)
 
