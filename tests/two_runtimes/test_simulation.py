@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from eddyline.compute.sharing import Slot
+from eddyline.compute.sharing import SharingRegistry, Slot
 from eddyline.compute.worker import Worker
 from eddyline.controller.collection import CollectionState, DataflowState
 from eddyline.controller.controller import Controller
@@ -77,6 +77,10 @@ def nobody_is_asked(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Worker, "_want", lambda self, id: False)
 
 
+def views_are_not_asked_for(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(SharingRegistry, "want_view", lambda self, id, time: None)
+
+
 def holds_are_given_back_at_once(patch: pytest.MonkeyPatch) -> None:
     def leave(self: Controller, last: CollectionState, dataflow: DataflowState) -> None:
         for hold in dataflow.imports:
@@ -86,7 +90,9 @@ def holds_are_given_back_at_once(patch: pytest.MonkeyPatch) -> None:
 
 
 BROKEN = {name: MUTANTS[name] for name in SHOWN}
-BROKEN |= {m.__name__: m for m in (nobody_is_woken, nobody_is_asked, holds_are_given_back_at_once)}
+BROKEN |= {
+    m.__name__: m for m in (nobody_is_woken, nobody_is_asked, views_are_not_asked_for, holds_are_given_back_at_once)
+}
 
 
 @pytest.mark.parametrize("name", BROKEN)

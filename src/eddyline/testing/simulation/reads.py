@@ -7,7 +7,15 @@ import bisect
 from eddyline.compute.interactive import InteractiveWorker
 from eddyline.compute.pair import Pair
 from eddyline.expr.ir import LiteralValue, Mfp
-from eddyline.plan.dataflow import Arrange, DataflowClass, DataflowDescription, ExportIndex, ImportIndex
+from eddyline.plan.dataflow import (
+    Arrange,
+    DataflowClass,
+    DataflowDescription,
+    ExportIndex,
+    ImportIndex,
+    ImportSource,
+    Operator,
+)
 from eddyline.plan.facts import IndexFacts
 from eddyline.plan.lower import lower
 from eddyline.protocol.messages import Peek, PeekResponse
@@ -52,11 +60,14 @@ def read_index(world: World) -> None:
 
 
 def read_all_now(world: World) -> None:
-    """A walk of every index at the newest time, which those of quiet tables have not sealed yet."""
+    """Every index and materialized view at the newest time, which those of quiet tables have not sealed yet."""
     for index in world.indexes.values():
         at = max(world.now, world.controller.since(index.id))
         uuid = world.controller.peek(index.id, Time(at), _IDENTITY)
         _begin(world, PendingRead(uuid, "", index.definition, at, None, (index.id,), "strict", world.step))
+    for id, definition in world.views.items():
+        at = max(world.now, world.controller.since(id))
+        _one_shot(world, (ImportSource(id, PAIR),), definition, "strict", at)
 
 
 def read_one_shot(world: World) -> None:
@@ -76,6 +87,11 @@ def read_one_shot(world: World) -> None:
     over = tuple(dict.fromkeys(i.id for i in DataflowDescription("", operators, 0, 0).imports))
     kind = world.rng.choice(_KINDS)
     at = _choose_time(world, kind, over, definition)
+    _one_shot(world, operators, definition, kind, at)
+
+
+def _one_shot(world: World, operators: tuple[Operator, ...], definition: Definition, kind: str, at: int) -> None:
+    over = tuple(dict.fromkeys(i.id for i in DataflowDescription("", operators, 0, 0).imports))
     id = transient_id(next(world.numbers))
     last = len(operators) - 1
     exported = (*operators, Arrange(last, (), PAIR), ExportIndex(id, id, last + 1, (), PAIR))

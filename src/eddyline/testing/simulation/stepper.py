@@ -138,7 +138,7 @@ class _Stepper:
         """Everything is answered; then everything goes, and nothing is left behind."""
         world = self._world
         self._settle()
-        commit(world, {id: ([(0, 0)], [1]) for id in list(world.tables)[:1]})
+        commit(world, {id: ([(0, 0)], [1]) for id in list(world.tables)[-1:]})
         read_all_now(world)
         self._settle()
         late = [r.name for r in world.reads.values() if r.time <= world.now]
