@@ -227,3 +227,26 @@ def test_a_read_of_a_view_whose_tables_are_quiet_is_answered(workers: int, inter
     d.write("u2", [(3, 3)])
     d.rest()
     assert d.rows(uuid) == bag(ROWS)
+
+
+@each_kind
+@each_layout
+def test_a_view_that_is_made_anew_is_asked_by_the_index_that_goes_on_reading_it(
+    workers: int, interactive: bool
+) -> None:
+    d = ReplicaDriver(workers, interactive=interactive)
+    at = d.table("u1", ROWS)
+    d.table("u2", [])
+    d.store.create_view("u3", PAIR, names=(), view="v", as_of=Time(at))
+    view = DataflowDescription("v", (ImportSource("u1", PAIR), ExportMaterializedView("u3", 0, PAIR)), at, EMPTY)
+    d.create(view, index_on("u4", "u3", at))
+    d.rest()
+    d.compact("u3", at + 1)
+    d.hello()
+    d.create(view, index_on("u4", "u3", at))
+    d.send(InitializationComplete())
+    d.rest()
+    d.write("u2", [(1, 1)])
+    uuid = d.peek("u4", d.time)
+    d.rest()
+    assert d.rows(uuid) == bag(ROWS)

@@ -373,9 +373,18 @@ class Worker:
             if isinstance(export, IndexExport):
                 self._indexes[id] = export
                 self._publish(id, export, dataflow)
+        self._lead(dataflow)
         self._schedule(dataflow)
         for message in self._parked.pop(number, ()):
             dataflow.exchanges[message.channel.operator].deliver(message)
+
+    def _lead(self, dataflow: Dataflow) -> None:
+        """A view that a connection makes anew is upstream of what goes on reading it (I4)."""
+        leading = dataflow.upstream | {dataflow}
+        for importer in [d for id in dataflow.exports for d in self._importers.get(id, ())]:
+            for other in self._dataflows.values():
+                if other is importer or importer in other.upstream:
+                    other.upstream |= leading
 
     def _publish(self, id: str, export: IndexExport, dataflow: Dataflow) -> None:
         if self._registry is None:
