@@ -93,10 +93,8 @@ def _facts(world: World, relation_inputs: dict[str, Definition]) -> list[IndexFa
 
 def plan(world: World) -> tuple[Relation, Definition, list[IndexFacts]] | None:
     inputs = _inputs(world)
-    if not inputs:
-        return None
-    relation, definition = defined(world.rng, inputs)
-    return relation, definition, _facts(world, inputs)
+    made = defined(world.rng, inputs)
+    return None if made is None else (*made, _facts(world, inputs))
 
 
 def _room(world: World) -> bool:

@@ -122,9 +122,11 @@ SHAPES = {
 }
 
 
-def defined(rng: random.Random, inputs: dict[str, Definition]) -> tuple[Relation, Definition]:
-    """A random relation over one or two of ``inputs``: as it is planned, and its definition."""
+def defined(rng: random.Random, inputs: dict[str, Definition]) -> tuple[Relation, Definition] | None:
+    """A random relation over one or two of ``inputs``: as it is planned, and its definition.  None: all are too deep."""
     shallow = [id for id, d in inputs.items() if d.depth < _MOST_DEPTH]
+    if not shallow:
+        return None
     left, right = rng.choice(shallow), rng.choice(shallow)
     name = rng.choice(list(SHAPES))
     shape, bound = SHAPES[name], rng.randrange(4)

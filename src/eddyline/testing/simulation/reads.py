@@ -72,10 +72,10 @@ def read_all_now(world: World) -> None:
 
 def read_one_shot(world: World) -> None:
     """A dataflow that lives for one read, over indexes and storage."""
-    objects = world.objects()
-    if not objects:
+    made = defined(world.rng, world.objects())
+    if made is None:
         return
-    relation, definition = defined(world.rng, objects)
+    relation, definition = made
     stored = world.tables.keys() | world.views.keys()
     facts = [
         IndexFacts(i.id, i.on, i.key, PAIR)
