@@ -123,7 +123,7 @@ SHAPES = {
 
 
 def defined(rng: random.Random, inputs: dict[str, Definition]) -> tuple[Relation, Definition] | None:
-    """A random relation over one or two of ``inputs``: as it is planned, and its definition.  None: all are too deep."""
+    """A random relation over one or two of ``inputs``: as planned, and its definition.  None: all are too deep."""
     shallow = [id for id, d in inputs.items() if d.depth < _MOST_DEPTH]
     if not shallow:
         return None
