@@ -19,7 +19,7 @@ def db() -> Iterator[eddyline.Connection]:
 
 
 def plan(db: eddyline.Connection, query: str) -> str:
-    return str(db.execute(f"EXPLAIN {query}").fetchone()[0])
+    return str(db.execute(f"EXPLAIN {query}").fetchall()[0][0])
 
 
 def test_a_whole_key_is_looked_up_in_storage(db: eddyline.Connection) -> None:

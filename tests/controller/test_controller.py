@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pyarrow as pa
 import pytest
 
@@ -55,6 +57,12 @@ class Recorder:
 
     def receive(self, timeout: float | None) -> Response | None:
         return None
+
+    def listen(self, listener: Callable[[Response], None], ended: Callable[[], None]) -> None:
+        """Nothing answers."""
+
+    def stop(self) -> None:
+        """Nothing runs."""
 
     def close(self) -> None:
         """Nothing runs."""
