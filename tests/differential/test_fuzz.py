@@ -60,6 +60,8 @@ def _check_totals(tallies: list[Tally]) -> None:
         total += tally
     rare = {construct: count for construct, count in total.used.items() if count < 20}
     assert not rare, f"constructs that occur fewer than 20 times in {SEEDS} seeds: {rare}"
+    abandoned = total.checks["abandoned"]
+    assert abandoned <= 0.03 * SEEDS, f"{abandoned} of {SEEDS} seeds were too much for PostgreSQL"
     rejected = sum(total.rejected.values())
     assert rejected <= 0.05 * total.queries, f"{rejected} of {total.queries} queries rejected: {total.rejected}"
     assert not total.duck_differences, "\n".join(total.duck_differences)

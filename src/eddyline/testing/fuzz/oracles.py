@@ -102,10 +102,11 @@ class _IntervalLoader(Loader):
 
 
 def prepare_postgres(postgres: psycopg.Connection[tuple[object, ...]]) -> None:
-    """Has it give Python values that compare with ours."""
+    """Has it give Python values that compare with ours, and give up on what takes it more than five seconds."""
     postgres.adapters.register_loader("float4", _RealLoader)
     postgres.adapters.register_loader("interval", _IntervalLoader)
     postgres.prepare_threshold = None
+    postgres.execute("SET statement_timeout = '5s'")
 
 
 class DuckOracle:
