@@ -43,7 +43,7 @@ from eddyline.plan.relation import Relation
 from eddyline.protocol.messages import Peek, PeekResponse
 from eddyline.repr.batch import Batch, concat_arrays
 from eddyline.repr.ids import transient_id
-from eddyline.repr.rowerror import row_error
+from eddyline.repr.rowerror import first_row_error
 from eddyline.repr.time import EMPTY, Frontier, Time
 from eddyline.repr.types import Kind, SqlType, arrow_type
 from eddyline.sql.catalog_view import CatalogView
@@ -238,8 +238,7 @@ def _literal_column(values: list[LiteralValue], sql_type: SqlType) -> pa.Array:
 
 def _raise_first(errors: Batch | None) -> None:
     if errors is not None and len(errors):
-        sqlstate, message, expression, sample = (c[0].as_py() for c in errors.columns)
-        raise row_error(sqlstate, message, expression, sample)
+        raise first_row_error(errors)
 
 
 def _time_without_tables(context: ReadContext, as_of: Time | None) -> Time:

@@ -12,7 +12,7 @@ from eddyline.compute.stream import ArrangedOutput, Arrangement, Stream
 from eddyline.protocol.messages import RowBatch, SubscribeResponse
 from eddyline.protocol.sources import Storage
 from eddyline.repr.batch import Batch
-from eddyline.repr.rowerror import ERR_TYPES, row_error
+from eddyline.repr.rowerror import ERR_TYPES, first_row_error
 from eddyline.repr.time import EMPTY, MIN_TIME, Frontier
 from eddyline.repr.types import SqlType
 from eddyline.trace.run import consolidate
@@ -252,7 +252,7 @@ class SubscribeSink:
         failing = errors.take((errors.diffs > 0).nonzero()[0])
         if len(failing):
             self._ended = True
-            first = row_error(*(c[0].as_py() for c in failing.columns))
+            first = first_row_error(failing)
             error = (first.sqlstate, first.message, first.detail)
             self._respond(SubscribeResponse(self.id, lower, EMPTY, error=error))
             return

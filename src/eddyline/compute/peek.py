@@ -22,7 +22,7 @@ from eddyline.expr.mfp import apply_mfp
 from eddyline.expr.text_io import literal_array
 from eddyline.protocol.messages import Peek, PeekResponse, RowBatch
 from eddyline.repr.batch import Batch, concat_arrays
-from eddyline.repr.rowerror import row_error
+from eddyline.repr.rowerror import first_row_error
 from eddyline.repr.time import Frontier, Time
 from eddyline.repr.types import SqlType
 from eddyline.trace.duplicates import first_equal
@@ -180,8 +180,7 @@ class PeekTask:
         return PeekResponse(self.peek.uuid, rows=RowBatch(limited(rows, self.peek.limit)))
 
     def _row_error(self, failing: Batch) -> PeekResponse:
-        sqlstate, message, expression, sample = (c[0].as_py() for c in failing.columns)
-        return peek_error(self.peek.uuid, row_error(sqlstate, message, expression, sample, view=self._view))
+        return peek_error(self.peek.uuid, first_row_error(failing, view=self._view))
 
 
 def _positive(batch: Batch) -> Batch:

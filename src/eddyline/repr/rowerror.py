@@ -9,9 +9,10 @@ from __future__ import annotations
 from typing import Final
 
 from eddyline.errors import DatabaseError, make_error
+from eddyline.repr.batch import Batch
 from eddyline.repr.types import TEXT, SqlType
 
-__all__ = ["ERR_TYPES", "row_error"]
+__all__ = ["ERR_TYPES", "first_row_error", "row_error"]
 
 #: sqlstate, primary message, expression (as SQL-like text), sample row (as text)
 ERR_TYPES: Final[tuple[SqlType, ...]] = (TEXT, TEXT, TEXT, TEXT)
@@ -21,3 +22,9 @@ def row_error(sqlstate: str, message: str, expression: str, sample: str, *, view
     """The exception that a read raises for one errs row; ``view`` is the name of the object read, if any."""
     where = f'in view "{view}", ' if view else "in "
     return make_error(sqlstate, message, detail=f"{where}expression {expression}, row {sample}")
+
+
+def first_row_error(errors: Batch, *, view: str | None = None) -> DatabaseError:
+    """The exception for the first row of an errs batch, which must have one."""
+    sqlstate, message, expression, sample = (c[0].as_py() for c in errors.columns)
+    return row_error(sqlstate, message, expression, sample, view=view)

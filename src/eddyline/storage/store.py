@@ -23,9 +23,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 import numpy as np
 import pyarrow as pa
 
-from eddyline.errors import DatabaseError, make_error
+from eddyline.errors import make_error
 from eddyline.repr.batch import Batch
-from eddyline.repr.rowerror import ERR_TYPES, row_error
+from eddyline.repr.rowerror import ERR_TYPES, first_row_error
 from eddyline.repr.time import EMPTY, MIN_TIME, Frontier, Time
 from eddyline.repr.types import SqlType
 from eddyline.storage.checks import check_append
@@ -359,7 +359,7 @@ class TableStore:
         found = [b.advanced(as_of) for b in errs.scan(below=Frontier(as_of + 1))]
         errors = consolidate(Batch.concat(ERR_TYPES, found), self._hasher)
         if len(errors):
-            raise _row_error(errors, collection.title)
+            raise first_row_error(errors, view=collection.title)
         return (batch.advanced(as_of) for batch in oks.scan(below=Frontier(as_of + 1)))
 
     def lookup(self, id: str, keys: tuple[pa.Array, ...], at: Time) -> Batch:
@@ -518,8 +518,3 @@ def _past(upper: Frontier, rows: Batch, errors: Batch) -> Frontier:
     """A finite bound past ``upper`` and every update."""
     latest = [int(b.times.max()) for b in (rows, errors) if len(b)]
     return Frontier(max([upper, *latest]) + 1)
-
-
-def _row_error(errors: Batch, title: str) -> DatabaseError:
-    sqlstate, message, expression, sample = (c[0].as_py() for c in errors.columns)
-    return row_error(sqlstate, message, expression, sample, view=title)
