@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from eddyline.adapter.process import ProcessSettings
 from eddyline.compute import interactive as interactive_module
 from eddyline.compute import ledger as ledger_module
 from eddyline.compute.dataflow import Dataflow
@@ -17,6 +18,7 @@ from eddyline.compute.lane import BindImport
 from eddyline.compute.layout import WorkerLayout
 from eddyline.compute.ledger import Ledger
 from eddyline.compute.peek import canceled
+from eddyline.compute.runtime import Runtime
 from eddyline.compute.sharing import Slot
 from eddyline.compute.worker import Worker
 from eddyline.controller.controller import Controller
@@ -338,6 +340,16 @@ def canceled_reads_keep_their_imports(patch: Patch) -> None:
     patch.setattr(InteractiveWorker, "_forget", forget)
 
 
+def every_runtime_applies_settings(patch: Patch) -> None:
+    original = Runtime.__init__
+
+    def begin(self: Runtime, *args: Any, **kwargs: Any) -> None:
+        ProcessSettings.acquire()
+        original(self, *args, **kwargs)
+
+    patch.setattr(Runtime, "__init__", begin)
+
+
 MUTANTS: dict[str, Mutant] = {
     "i01": imports_not_held,
     "i02": compaction_is_broadcast,
@@ -357,6 +369,7 @@ MUTANTS: dict[str, Mutant] = {
     "i16": retention_follows_progress,
     "i17": closing_completes,
     "i18": bound_imports_hold_on,
+    "i19": every_runtime_applies_settings,
     "i20": maintenance_waits_for_readers,
     "i21": one_side_goes_on,
     "i22": holds_are_physical,

@@ -1,0 +1,47 @@
+"""The tests of invariants and protocol rules as functions to call: all combinations of their parameters, by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from inspect import signature
+from typing import Any
+
+import pytest
+
+from eddyline.protocol.soft_assertion import handled_by
+from tests.two_runtimes import test_invariants, test_protocol, test_sql
+
+Test = Callable[..., None]
+
+_NUMBERED = ("test_i", "test_p")
+
+
+def numbered_tests() -> dict[str, Test]:
+    """By number, as in ``i01`` and ``p01``; where two have one number, the one that drives the replica by hand."""
+    found: dict[str, Test] = {}
+    for module in (test_invariants, test_protocol, test_sql):
+        for name, test in vars(module).items():
+            if name.startswith(_NUMBERED) and name[6:8].isdigit():
+                found.setdefault(name[5:8], test)
+    return found
+
+
+def run(test: Test, tripped: Callable[[str], None]) -> Iterator[Callable[[], None]]:
+    """One call for each combination of the test's parameters; soft assertions go to ``tripped``, or to the test if it
+    asks for them."""
+    for case in _cases(test):
+
+        def call(case: dict[str, Any] = case) -> None:
+            wanted, texts = signature(test).parameters, list[str]()
+            arguments = {**case, **({"tripped": texts} if "tripped" in wanted else {})}
+            with pytest.MonkeyPatch.context() as patch, handled_by(texts.append if "tripped" in wanted else tripped):
+                test(**arguments, **({"monkeypatch": patch} if "monkeypatch" in wanted else {}))
+
+        yield call
+
+
+def _cases(test: Test) -> Iterator[dict[str, Any]]:
+    cases: list[dict[str, Any]] = [{}]
+    for mark in getattr(test, "pytestmark", ()):
+        cases = [{**case, mark.args[0]: value} for case in cases for value in mark.args[1]]
+    yield from cases
