@@ -174,7 +174,7 @@ class World:
         def explode() -> bool:
             raise RuntimeError("an injected failure")
 
-        unit.step = explode  # type: ignore[method-assign] - a fault injected into this one worker
+        unit.step = explode  # type: ignore[method-assign]  # a fault injected into this one worker
         self.failed_on_purpose = self.replica
         with _unlogged():
             runtime.step(position)
