@@ -31,7 +31,7 @@ from eddyline.frontends.cursor import Cursor
 from eddyline.frontends.ingest import to_table
 from eddyline.frontends.progress import CompilationProgress, HydrationProgress
 from eddyline.frontends.subscription import Subscription
-from eddyline.kernels.registry import warm
+from eddyline.kernels.warm import warm
 
 __all__ = ["Connection", "connect"]
 

@@ -6,8 +6,6 @@ import sys
 import time
 from types import TracebackType
 
-from eddyline.kernels.registry import KERNELS
-
 __all__ = ["CompilationProgress", "HydrationProgress"]
 
 _EVERY_SECONDS = 0.2
@@ -15,7 +13,7 @@ _PATIENCE_SECONDS = 1.0
 
 
 class CompilationProgress:
-    """Silent while kernels come from the cache; once compiling them has taken a second it says what goes on."""
+    """Of kernels being compiled: silent for a second, then it says what goes on."""
 
     def __init__(self) -> None:
         self._started = time.monotonic()
@@ -23,10 +21,10 @@ class CompilationProgress:
         self._wrote = False
 
     def update(self, done: int, total: int) -> None:
-        """``done`` of ``total`` kernels are ready.  A line at a time: a few on a terminal, else the first and last."""
+        """``done`` of ``total`` are compiled.  A line at a time: a few on a terminal, else the first and last."""
         now = time.monotonic()
         last = done == total
-        if (now < self._next and not (last and self._wrote)) or not any(k.compiled for k in KERNELS):
+        if now < self._next and not (last and self._wrote):
             return
         terminal = sys.stderr.isatty()
         if terminal or last or not self._wrote:

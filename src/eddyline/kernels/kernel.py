@@ -57,7 +57,7 @@ class Kernel:
     costs a lookup more than the work; itself if there is no such variant.
     """
 
-    __slots__ = ("_call", "compiled", "dispatcher", "name", "short", "signatures")
+    __slots__ = ("_call", "dispatcher", "name", "short", "signatures")
 
     def __init__(
         self, function: Callable[..., Any], signatures: tuple[Any, ...], *, nogil: bool, short: bool = False
@@ -65,8 +65,6 @@ class Kernel:
         self.name = f"{function.__module__.rpartition('.')[2]}.{function.__name__}"
         self.signatures = signatures
         self.dispatcher = njit(cache=True, nogil=nogil, no_cfunc_wrapper=True)(function)
-        #: whether ``load`` had to compile
-        self.compiled = False
         # either the loading call or the dispatcher itself; replaced once, by any thread, with an equal value
         self._call: Callable[..., Any] = self._first_call
         self.short = Kernel(_renamed(function, "_short"), signatures, nogil=False) if short else self
@@ -86,7 +84,6 @@ class Kernel:
             for signature in self.signatures:
                 self.dispatcher.compile(signature)
             self.dispatcher.disable_compile()
-            self.compiled = bool(self.dispatcher.stats.cache_misses)
             self._call = self.dispatcher
 
 

@@ -1,0 +1,177 @@
+"""Loading every kernel before the database says it is ready, and compiling them all where that was never done."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from selectors import EVENT_READ, DefaultSelector
+from types import CodeType, FunctionType
+from typing import IO, Any, Final, cast
+
+import llvmlite
+import numba
+
+from eddyline.kernels import cells, kernel, memory
+from eddyline.kernels.registry import KERNELS, MODULES
+
+__all__ = ["warm"]
+
+#: more compile no faster, because each loads the compiler first
+_MOST_PROCESSES: Final = 4
+_STAMP: Final = "eddyline-kernels"
+#: the package as a bare name, because its own __init__ loads a whole database, which takes longer than most kernels
+_PROGRAM: Final = """
+import sys, types
+package = types.ModuleType("eddyline")
+package.__path__ = [sys.argv[1]]
+sys.modules["eddyline"] = package
+from eddyline.kernels.compiler import main
+main()
+"""
+
+
+def warm(progress: Callable[[int, int], None] | None = None) -> None:
+    """Loads every kernel from the cache, about 5 ms each; none compiles later.
+
+    Where a stamp beside the cache does not say that they are all in it, they are compiled first, by a process per
+    core; ``progress(done, all)`` is called then, before the first kernel and after each.  About 30 s of CPU.
+    Idempotent; safe from several threads and processes.
+    """
+    stamp, fingerprint = _stamp(), _fingerprint()
+    if stamp is None or not _says(stamp, fingerprint):
+        _compile(progress or (lambda done, total: None))
+    for each in KERNELS:
+        each.load()
+    if stamp is not None and not _says(stamp, fingerprint):
+        _write(stamp, fingerprint)
+
+
+def _stamp() -> Path | None:
+    folder = KERNELS[0].dispatcher.stats.cache_path
+    return None if folder is None else Path(folder) / _STAMP
+
+
+def _says(stamp: Path, fingerprint: str) -> bool:
+    try:
+        return stamp.read_text() == fingerprint
+    except OSError:  # there is none yet, or nobody may read it: then the kernels themselves decide
+        return False
+
+
+def _write(stamp: Path, fingerprint: str) -> None:
+    """By rename: another process never sees half of it."""
+    draft = stamp.with_name(f"{_STAMP}.{os.getpid()}")
+    try:
+        draft.write_text(fingerprint)
+        draft.replace(stamp)
+    except OSError:  # a cache that only others write: the next start looks at every kernel again
+        draft.unlink(missing_ok=True)
+
+
+def _fingerprint() -> str:
+    """Of all that makes numba compile anew: versions, the processor, the sources."""
+    found = [sys.version, numba.__version__, llvmlite.__version__, llvmlite.binding.get_host_cpu_name()]
+    for module in (*MODULES, cells, kernel, memory):
+        path = Path(str(module.__file__))
+        status = path.stat()
+        found.append(f"{path} {status.st_mtime_ns} {status.st_size}")
+    return hashlib.sha256("\n".join(found).encode()).hexdigest()
+
+
+def _compile(progress: Callable[[int, int], None]) -> None:
+    """Largest first, each by the next process that is free.  The processes only save time: what they leave undone
+    the caller compiles as it loads it."""
+    progress(0, len(KERNELS))
+    waiting = sorted(range(len(KERNELS)), key=lambda k: _weight(KERNELS[k].dispatcher.py_func, set()))
+    processes = _start(min(_cores(), _MOST_PROCESSES))
+    done = 0
+    try:
+        with DefaultSelector() as selector:
+            for process in processes:
+                selector.register(_out(process), EVENT_READ, process)
+                _next(process, waiting)
+            while selector.get_map():
+                for key, _ in selector.select():
+                    process = key.data
+                    if not _out(process).readline():  # it ended: out of work, or of luck
+                        selector.unregister(_out(process))
+                        continue
+                    done += 1
+                    progress(done, len(KERNELS))
+                    _next(process, waiting)
+    finally:
+        for process in processes:
+            process.kill()
+            for pipe in (process.stdin, process.stdout):
+                assert pipe is not None
+                pipe.close()
+            process.wait()
+    if done < len(KERNELS):
+        for each in KERNELS:
+            each.load()
+        progress(len(KERNELS), len(KERNELS))
+
+
+def _next(process: subprocess.Popen[bytes], waiting: list[int]) -> None:
+    pipe = process.stdin
+    assert pipe is not None
+    try:
+        if waiting:
+            pipe.write(b"%d\n" % waiting.pop())
+            pipe.flush()
+        else:
+            pipe.close()
+    except BrokenPipeError:  # its end shows as the end of its output
+        return
+
+
+def _out(process: subprocess.Popen[bytes]) -> IO[bytes]:
+    assert process.stdout is not None
+    return process.stdout
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _start(count: int) -> list[subprocess.Popen[bytes]]:
+    """None where there are no processes, or where the executable is no Python but a program that embeds it."""
+    if not sys.executable or not Path(sys.executable).name.lower().startswith("python"):
+        return []
+    path = os.pathsep.join(p for p in sys.path if p)
+    started: list[subprocess.Popen[bytes]] = []
+    try:
+        while len(started) < count:
+            started.append(
+                subprocess.Popen(
+                    [sys.executable, "-c", _PROGRAM, str(Path(__file__).parent.parent)],
+                    env={**os.environ, "PYTHONPATH": path},
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.DEVNULL,
+                    bufsize=0,
+                )
+            )
+    except OSError:  # no more processes here: those there are do it
+        return started
+    return started
+
+
+def _weight(function: FunctionType, seen: set[CodeType]) -> int:
+    """Bytes of bytecode of a function and all jitted ones it calls: roughly what compiling it takes."""
+    code = function.__code__
+    if code in seen:
+        return 0
+    seen.add(code)
+    return len(code.co_code) + sum(_weight(callee, seen) for callee in _callees(function))
+
+
+def _callees(function: FunctionType) -> Iterable[FunctionType]:
+    for name in function.__code__.co_names:
+        jitted: Any = function.__globals__.get(name)
+        if hasattr(jitted, "py_func"):
+            yield cast(FunctionType, jitted.py_func)
