@@ -7,6 +7,7 @@
         ├── ProgrammingError     the statement is wrong (syntax, names, types): fix the statement
         ├── NotSupportedError    valid SQL that we do not have: rewrite the statement
         ├── DataError            a value is wrong (overflow, division by zero): fix the data
+        │   └── NoLongerReadableError   the time asked for is below a collection's since: ask for a later one
         ├── IntegrityError       a constraint refused the write: fix the data
         ├── OperationalError     cancelled, timed out, out of a resource, lost replica: retry or give up
         └── InternalError        our fault: report it
@@ -25,6 +26,7 @@ __all__ = [
     "IntegrityError",
     "InterfaceError",
     "InternalError",
+    "NoLongerReadableError",
     "NotSupportedError",
     "OperationalError",
     "ProgrammingError",
@@ -99,6 +101,21 @@ class NotSupportedError(DatabaseError):
 
 class DataError(DatabaseError):
     default_sqlstate = "22000"
+
+
+class NoLongerReadableError(DataError):
+    """22023: history below ``since`` has been folded together; whoever can read from elsewhere does."""
+
+    default_sqlstate = "22023"
+
+    @classmethod
+    def at(cls, time: int, since: int) -> NoLongerReadableError:
+        """Of a collection, or an index, that answers from ``since`` on."""
+        return cls(
+            f"time {time} is no longer readable",
+            detail=f"The oldest readable time (since) is {since}.",
+            hint="Read at that time or a later one, or leave AS OF out.",
+        )
 
 
 class IntegrityError(DatabaseError):

@@ -312,8 +312,8 @@ def drops_are_silent(patch: Patch) -> None:
 
     def compact(self: InteractiveWorker, command: AllowCompaction, frontier: Frontier) -> None:
         if command.id in self.traces and frontier == EMPTY:
-            for uuid in [u for u, p in self._queued.items() if p.target == command.id]:
-                del self._queued[uuid]
+            for uuid in [u for u, w in self.peeks.waiting.items() if w.peek.target == command.id]:
+                del self.peeks.waiting[uuid]
             original(self, command.id)
 
     patch.setattr(InteractiveWorker, "_allow_compaction", compact)
@@ -323,9 +323,9 @@ def connections_are_one(patch: Patch) -> None:
     from_hello = InteractiveWorker._hello
 
     def hello(self: InteractiveWorker, command: Any) -> None:
-        queued = dict(self._queued)
+        waiting = dict(self.peeks.waiting)
         from_hello(self, command)
-        self._queued.update(queued)
+        self.peeks.waiting.update(waiting)
 
     patch.setattr(InteractiveWorker, "_hello", hello)
 

@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from eddyline.adapter.catalog import Catalog
 from eddyline.adapter.locks import LockTable
 from eddyline.adapter.process import ProcessSettings
-from eddyline.adapter.system_settings import INTERACTIVE_DATAFLOWS, SystemSettings
+from eddyline.adapter.system_settings import INTERACTIVE_DATAFLOWS, QUERY_MAX_MEMORY, SystemSettings
 from eddyline.adapter.timeline import Timeline, wall_clock
 from eddyline.compute.pair import Pair
 from eddyline.compute.solo import Solo
@@ -75,7 +75,8 @@ class Engine:
         self.workers = workers
         self.interactive = interactive
         self.system = SystemSettings()
-        self.memory_limit_bytes = memory_limit_bytes
+        if memory_limit_bytes is not None:
+            self.system.set(QUERY_MAX_MEMORY, (str(memory_limit_bytes),))
         self.hasher = Hasher()
         self.timeline = Timeline(clock)
         self.locks = LockTable()

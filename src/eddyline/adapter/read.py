@@ -22,7 +22,7 @@ from eddyline.adapter.read_plan import ReadPlan, plan_read, with_clock
 from eddyline.adapter.settings import SERIALIZABLE
 from eddyline.adapter.transaction import Transaction
 from eddyline.controller.controller import Controller
-from eddyline.errors import DatabaseError, make_error
+from eddyline.errors import DatabaseError, NoLongerReadableError, OperationalError, make_error
 from eddyline.expr.evaluate import evaluate
 from eddyline.expr.ir import Column, Expr, FilterStep, Literal, LiteralValue, MapStep, Mfp, Parameter, rewrite
 from eddyline.expr.mfp import apply_mfp
@@ -41,7 +41,8 @@ from eddyline.plan.lower import lower
 from eddyline.plan.parameters import bind_parameters, substitute_parameters
 from eddyline.plan.relation import Relation
 from eddyline.protocol.messages import Peek, PeekResponse
-from eddyline.repr.batch import Batch, concat_arrays
+from eddyline.protocol.read_costs import UNBOUNDED, PeekPhases, ReadBounds, out_of_memory, result_too_large
+from eddyline.repr.batch import Batch, Int64s, concat_arrays
 from eddyline.repr.ids import transient_id
 from eddyline.repr.rowerror import first_row_error
 from eddyline.repr.time import EMPTY, Frontier, Time
@@ -52,8 +53,10 @@ from eddyline.trace.order import order_rows
 
 __all__ = [
     "Interrupt",
+    "ObjectDroppedError",
+    "ReadAnswer",
     "ReadContext",
-    "TooOldError",
+    "answer_read",
     "choose_time",
     "constant_rows_of_each",
     "constant_value",
@@ -121,12 +124,32 @@ def timeout_error() -> DatabaseError:
 
 @dataclass(frozen=True, slots=True)
 class ReadContext:
-    """Who reads: the engine, the transaction, the names in sight, what may interrupt."""
+    """Who reads: the engine, the transaction, the names in sight, what may interrupt, what a read may take."""
 
     engine: Engine
     transaction: Transaction
     catalog: CatalogView
     interrupt: Interrupt
+    bounds: ReadBounds = UNBOUNDED
+
+
+@dataclass(frozen=True, slots=True)
+class ReadAnswer:
+    """``rows`` with their multiplicities (diffs > 0), exact at ``at``.  ``plan``: the one that was run.
+
+    ``phases``: of the peek; where no runtime was asked, its ``runtime`` is ``none``.
+    """
+
+    rows: Batch
+    at: Time
+    plan: ReadPlan
+    phases: PeekPhases
+
+
+class ObjectDroppedError(OperationalError):
+    """40001: what the plan reads is gone; another plan may do without it."""
+
+    default_sqlstate = "40001"
 
 
 def read_rows(
@@ -137,31 +160,41 @@ def read_rows(
     *,
     as_of: Time | None = None,
 ) -> tuple[Batch, Time]:
-    """The rows of ``plan`` with their multiplicities (diffs > 0), and the time at which they are exact.
+    """As ``answer_read``, for rows that the statement goes on with and are no result: they have no largest size."""
+    bounds = ReadBounds(memory=context.bounds.memory)
+    answer = answer_read(context, plan, relation, parameters, bounds=bounds, as_of=as_of)
+    return answer.rows, answer.at
+
+
+def answer_read(
+    context: ReadContext,
+    plan: ReadPlan,
+    relation: Relation,
+    parameters: Sequence[Literal],
+    *,
+    bounds: ReadBounds,
+    as_of: Time | None = None,
+) -> ReadAnswer:
+    """Runs ``plan``.
 
     ``relation`` is what the plan was made from: where the time can't be read from indexes any more, it is planned again
-    over storage.  Raises what the rows raise; 22023 for an unreadable ``as_of``; 57014; 58000.
+    over storage.  Raises what the rows raise; 22023 for an unreadable ``as_of``; 53200 and 54000 past ``bounds``;
+    57014; 58000.
     """
     if isinstance(plan.fast, ConstantPlan):
-        return _constant_rows(plan, parameters, context), _time_without_tables(context, as_of)
+        start = time.perf_counter_ns()
+        rows = _constant_rows(plan, parameters, context)
+        return ReadAnswer(rows, _time_without_tables(context, as_of), plan, _on_this_thread(start, len(rows)))
     try:
-        return _read_at(context, plan, parameters, as_of)
-    except TooOldError as too_old:
+        return _read_at(context, plan, parameters, as_of, bounds)
+    except (NoLongerReadableError, ObjectDroppedError):
         if not plan.facts.indexes:
-            raise too_old.error from None
-    storage_plan = plan_read(relation, context.catalog, use_indexes=False)
-    try:
-        return _read_at(context, storage_plan, parameters, as_of)
-    except TooOldError as too_old:
-        raise too_old.error from None
+            raise
+    return _read_at(context, plan_read(relation, context.catalog, use_indexes=False), parameters, as_of, bounds)
 
 
-class TooOldError(Exception):
-    """The time can't be read from the collections of this plan; ``error`` says why."""
-
-    def __init__(self, error: DatabaseError) -> None:
-        super().__init__(error.message)
-        self.error = error
+def _on_this_thread(start_ns: int, rows: int) -> PeekPhases:
+    return PeekPhases("none", "caller", walk_ns=time.perf_counter_ns() - start_ns, rows=rows)
 
 
 def _constant_rows(plan: ReadPlan, parameters: Sequence[Literal], context: ReadContext) -> Batch:
@@ -247,20 +280,22 @@ def _time_without_tables(context: ReadContext, as_of: Time | None) -> Time:
 
 
 def _read_at(
-    context: ReadContext, plan: ReadPlan, parameters: Sequence[Literal], as_of: Time | None
-) -> tuple[Batch, Time]:
+    context: ReadContext, plan: ReadPlan, parameters: Sequence[Literal], as_of: Time | None, bounds: ReadBounds
+) -> ReadAnswer:
     if as_of is not None:
         _wait_closed(context, plan, as_of)
     prepared = _prepared(context, plan, parameters)
     if isinstance(prepared, PeekPlan):
-        read = _look_up_storage if prepared.from_storage else _peek_index
-        return read(context, plan, prepared, as_of)
-    return _peek_one_shot(context, plan, prepared, as_of)
+        if prepared.from_storage:
+            return _look_up_storage(context, plan, prepared, as_of)
+        return _peek_index(context, plan, prepared, as_of, bounds)
+    return _peek_one_shot(context, plan, prepared, as_of, bounds)
 
 
-def _look_up_storage(context: ReadContext, plan: ReadPlan, peek: PeekPlan, as_of: Time | None) -> tuple[Batch, Time]:
+def _look_up_storage(context: ReadContext, plan: ReadPlan, peek: PeekPlan, as_of: Time | None) -> ReadAnswer:
     """Rows of a table by its primary key, on this thread: storage has every commit as soon as it is acknowledged."""
     engine, table = context.engine, peek.on
+    start = time.perf_counter_ns()
     keys = peek.literal_keys()
     assert keys is not None
     with engine.control() as controller:
@@ -279,43 +314,49 @@ def _look_up_storage(context: ReadContext, plan: ReadPlan, peek: PeekPlan, as_of
             holds.close()
     found, errors = apply_mfp(peek.mfp, rows)
     _raise_first(errors)
-    return found, at
+    return ReadAnswer(found, at, plan, _on_this_thread(start, len(found)))
 
 
-def _peek_index(context: ReadContext, plan: ReadPlan, peek: PeekPlan, as_of: Time | None) -> tuple[Batch, Time]:
+def _peek_index(
+    context: ReadContext, plan: ReadPlan, peek: PeekPlan, as_of: Time | None, bounds: ReadBounds
+) -> ReadAnswer:
     """Off the index: on this thread if it has sealed the time, else by the replica once it has."""
     engine, interrupt = context.engine, context.interrupt
     keys = peek.literal_keys()
     with engine.control() as controller:
         at = choose_time(context, controller, (peek.index,), plan.tables, as_of)
-    answer = engine.answer_now(Peek(peek.index, "", at, peek.key_types, keys, peek.mfp), interrupt.expired)
+    lookup = Peek(peek.index, "", at, peek.key_types, keys, peek.mfp, bounds=bounds)
+    answer = engine.answer_now(lookup, interrupt.expired)
     if answer is None:
         waiter = Waiter()
-        with engine.control() as controller, _too_old():
+        with engine.control() as controller:
             _check_there(controller, (peek.index,))
-            uuid = controller.peek(peek.index, at, peek.mfp, key_types=peek.key_types, keys=keys)
+            uuid = controller.peek(peek.index, at, peek.mfp, key_types=peek.key_types, keys=keys, bounds=bounds)
             engine.expect(uuid, waiter)
         try:
             answer = _wait(context, waiter)
         finally:
             engine.forget(uuid)
-    return _rows_of(answer, context), at
+    return _read_answer(answer, context, at, plan)
 
 
 def _peek_one_shot(
-    context: ReadContext, plan: ReadPlan, operators: tuple[Operator, ...], as_of: Time | None
-) -> tuple[Batch, Time]:
+    context: ReadContext,
+    plan: ReadPlan,
+    operators: tuple[Operator, ...],
+    as_of: Time | None,
+    bounds: ReadBounds,
+) -> ReadAnswer:
     """By a dataflow that lives for this read."""
     engine, waiter = context.engine, Waiter()
     transient = transient_id(next(_transient_ids))
     types = operators[-1].types
     with (
         engine.control() as controller,
-        _too_old(),
         held_time(context, controller, imported(operators), plan.tables, as_of) as at,
     ):
-        controller.create_dataflow(_one_shot(transient, operators, at), as_of=at)
-        uuid = controller.peek(transient, at, Mfp((), tuple(range(len(types))), types))
+        controller.create_dataflow(_one_shot(transient, operators, at, bounds.memory), as_of=at)
+        uuid = controller.peek(transient, at, Mfp((), tuple(range(len(types))), types), bounds=bounds)
         engine.expect(uuid, waiter)
     try:
         answer = _wait(context, waiter)
@@ -323,18 +364,7 @@ def _peek_one_shot(
         engine.forget(uuid)
         with engine.control_unchecked() as controller:
             controller.drop(transient)
-    return _rows_of(answer, context), at
-
-
-@contextmanager
-def _too_old() -> Iterator[None]:
-    """Compaction may pass the time between its choice and the hold: then the read is planned again."""
-    try:
-        yield
-    except DatabaseError as error:
-        if error.sqlstate == "22023" and "readable" in error.message:
-            raise TooOldError(error) from error
-        raise
+    return _read_answer(answer, context, at, plan)
 
 
 def _prepared(context: ReadContext, plan: ReadPlan, parameters: Sequence[Literal]) -> PeekPlan | tuple[Operator, ...]:
@@ -358,15 +388,14 @@ def imported(operators: Sequence[Operator]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(o.id for o in operators if isinstance(o, (ImportSource, ImportIndex))))
 
 
-def _one_shot(id: str, operators: tuple[Operator, ...], at: Time) -> DataflowDescription:
+def _one_shot(id: str, operators: tuple[Operator, ...], at: Time, memory: int | None) -> DataflowDescription:
     """The dataflow whose result can be peeked as index ``id``."""
     last, types = len(operators) - 1, operators[-1].types
     exported = (*operators, Arrange(last, (), types), ExportIndex(id, id, last + 1, (), types))
     # The greatest time has no finite end: such a read is maintained until it is dropped.
     finite = at + 1 < EMPTY
-    return DataflowDescription(
-        id, exported, at, at + 1, DataflowClass.ONE_SHOT_READ if finite else DataflowClass.MAINTAINED
-    )
+    kind = DataflowClass.ONE_SHOT_READ if finite else DataflowClass.MAINTAINED
+    return DataflowDescription(id, exported, at, at + 1, kind, memory)
 
 
 @contextmanager
@@ -388,7 +417,7 @@ def held_time(
 
 def _check_there(controller: Controller, collections: Sequence[str]) -> None:
     if not all(controller.exists(c) for c in collections):
-        raise TooOldError(make_error("40001", "an object of the statement was dropped meanwhile"))
+        raise ObjectDroppedError("an object of the statement was dropped meanwhile")
 
 
 def choose_time(
@@ -400,7 +429,8 @@ def choose_time(
 ) -> Time:
     """The time of a read of ``collections``, whose base tables are ``tables``.
 
-    ``TooOldError`` if the collections can't answer at any time it may have.
+    ``NoLongerReadableError`` if the collections can't answer at any time it may have, ``ObjectDroppedError`` if they
+    are gone.
     """
     engine, transaction = context.engine, context.transaction
     assert transaction.newest is not None
@@ -408,8 +438,7 @@ def choose_time(
     since = max((controller.since(c) for c in collections), default=Frontier(0))
     if as_of is not None:
         if as_of < since:
-            detail = f"The oldest readable time (since) is {since}."
-            raise TooOldError(make_error("22023", f"time {as_of} is no longer readable", detail=detail))
+            raise NoLongerReadableError.at(as_of, since)
         return as_of
     if transaction.isolation == SERIALIZABLE and not transaction.explicit:
         upper = min((controller.upper(c) for c in collections), default=EMPTY)
@@ -421,7 +450,7 @@ def choose_time(
     if transaction.explicit:
         at = max(min(written, transaction.newest), since)
         if at > transaction.newest:
-            raise TooOldError(make_error("22023", f"time {transaction.newest} is no longer readable from the indexes"))
+            raise NoLongerReadableError.at(transaction.newest, since)
         return Time(at)
     return Time(max(written, since))
 
@@ -453,31 +482,26 @@ def _wait(context: ReadContext, waiter: Waiter) -> PeekResponse:
     return waiter.answer
 
 
-def _rows_of(answer: PeekResponse, context: ReadContext) -> Batch:
+def _read_answer(answer: PeekResponse, context: ReadContext, at: Time, plan: ReadPlan) -> ReadAnswer:
     if answer.error is not None:
         sqlstate, message, detail = answer.error
-        raise make_error(sqlstate, message, detail=detail)
+        raise make_error(sqlstate, message, detail=detail, hint=answer.hint)
     if answer.canceled or answer.rows is None:
         context.interrupt.check()
         raise cancelled_error()
     batch = answer.rows.payload
     assert isinstance(batch, Batch)
-    _check_size(batch, context)
-    return batch
+    assert answer.phases is not None, "an answer with rows says where its time went"
+    return ReadAnswer(batch, at, plan, answer.phases)
 
 
-def _check_size(batch: Batch, context: ReadContext) -> None:
-    limit = context.engine.memory_limit_bytes
-    if limit is not None:
-        size = sum(c.nbytes for c in batch.columns)
-        if size > limit:
-            raise make_error(
-                "53200", "the result is larger than the memory limit", detail=f"{size} bytes, limit {limit}"
-            )
+def finish(
+    query: BoundQuery, batch: Batch, parameters: Sequence[Literal], at: Time, bounds: ReadBounds = UNBOUNDED
+) -> ResultSet:
+    """Rows in result order: multiplicities expanded, ORDER BY, OFFSET, LIMIT, hidden columns gone.
 
-
-def finish(query: BoundQuery, batch: Batch, parameters: Sequence[Literal], at: Time) -> ResultSet:
-    """Rows in result order: multiplicities expanded, ORDER BY, OFFSET, LIMIT, hidden columns gone."""
+    53200 or 54000 before anything is made that is past ``bounds``.
+    """
     offset = _count(query.offset, parameters, "2201X", "OFFSET must not be negative") or 0
     limit = _count(query.limit, parameters, "2201W", "LIMIT must not be negative")
     rows = len(batch)
@@ -486,19 +510,45 @@ def finish(query: BoundQuery, batch: Batch, parameters: Sequence[Literal], at: T
         picked = order_rows(batch.columns, batch.types, query.order, rows)
     if rows and int(batch.diffs.max()) > 1:
         base = np.arange(rows) if picked is None else picked
-        picked = np.repeat(base, batch.diffs[base])
-        rows = len(picked)
+        times, base = _shown(batch.diffs, base, None if limit is None else offset + limit)
+        rows = int(times.sum())
+        _check_finished(batch, query, rows, bounds)
+        picked = np.repeat(base, times)
     if offset or limit is not None:
         stop = rows if limit is None else min(rows, offset + limit)
         base = np.arange(rows) if picked is None else picked
         picked = base[offset:stop]
     width = len(query.types)
     columns = batch.columns[:width]
+    _check_finished(batch, query, rows if picked is None else len(picked), bounds)
     if picked is not None:
         index = pa.array(picked)
         columns = tuple(c.take(index) for c in columns)
         rows = len(picked)
     return ResultSet(query.names, query.types, columns, rows, at)
+
+
+def _shown(diffs: Int64s, order: Int64s, most: int | None) -> tuple[Int64s, Int64s]:
+    """How often each of the rows in ``order`` is shown, and which rows, if ``most`` are shown in all."""
+    shown = diffs[order]
+    if most is None:
+        return shown, order
+    before = np.cumsum(shown) - shown
+    kept = int(np.searchsorted(before, most))
+    return np.minimum(shown[:kept], most - before[:kept]), order[:kept]
+
+
+def _check_finished(batch: Batch, query: BoundQuery, rows: int, bounds: ReadBounds) -> None:
+    """Whether ``rows`` of the batch, of average size, may be a result, or be held beside it."""
+    if not len(batch) or bounds == UNBOUNDED:
+        return
+    share = rows / len(batch)
+    size = int(sum(int(c.nbytes) for c in batch.columns[: len(query.types)]) * share)
+    if bounds.result is not None and size > bounds.result:
+        raise result_too_large(size, bounds.result)
+    held = batch.nbytes + (size if rows > len(batch) else 0)
+    if bounds.memory is not None and held > bounds.memory:
+        raise out_of_memory(held, bounds.memory)
 
 
 def _count(expr: Expr | None, parameters: Sequence[Literal], sqlstate: str, message: str) -> int | None:

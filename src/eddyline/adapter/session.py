@@ -23,7 +23,16 @@ from eddyline.adapter.explain import explain
 from eddyline.adapter.outcome import Outcome, ResultSet, SubscriptionFeed
 from eddyline.adapter.overlay import overlaid
 from eddyline.adapter.prepare import Prepared, bind_parsed, literals_of, prepare_text
-from eddyline.adapter.read import Interrupt, ReadContext, cancelled_error, constant_value, finish, read_rows
+from eddyline.adapter.read import (
+    Interrupt,
+    ReadAnswer,
+    ReadContext,
+    answer_read,
+    cancelled_error,
+    constant_value,
+    finish,
+    read_rows,
+)
 from eddyline.adapter.read_plan import ReadPlan, plan_read
 from eddyline.adapter.settings import Settings, isolation_level
 from eddyline.adapter.subscribe import open_subscription
@@ -33,6 +42,7 @@ from eddyline.errors import Error, InterfaceError, make_error
 from eddyline.expr.ir import Expr, Literal, LiteralValue
 from eddyline.expr.text_io import literal_array
 from eddyline.plan.relation import Relation
+from eddyline.protocol.read_costs import ReadBounds
 from eddyline.repr.batch import Batch, concat_arrays
 from eddyline.repr.time import Time
 from eddyline.repr.types import TEXT, SqlType
@@ -70,7 +80,7 @@ class Session:
         self._engine = engine
         self._turn = threading.RLock()  # one statement at a time
         self._closed = False
-        self._settings = Settings()
+        self._settings = Settings(engine.system)
         self._transaction: Transaction | None = None  # the explicit one
         self._named: dict[str, _Named] = {}
         self._running_lock = threading.Lock()
@@ -267,6 +277,7 @@ class Session:
                 transaction,
                 transaction.catalog.view(self._settings.search_path, self._settings.zone),
                 interrupt,
+                self._settings.read_bounds,
             )
             outcome = body(context)
             if not own:
@@ -458,8 +469,8 @@ class Session:
         system = self._engine.system
         if statement.name == "all":
             names: tuple[str, ...] = ("name", "setting")
-            rows: list[tuple[str, ...]] = sorted([*self._settings.all(), *system.all()])
-        elif statement.name in system:
+            rows: list[tuple[str, ...]] = sorted({**dict(system.all()), **dict(self._settings.all())}.items())
+        elif statement.name in system and statement.name not in self._settings:
             names, rows = (statement.name,), [(system.show(statement.name),)]
         else:
             value = self._settings.get(statement.name)
@@ -563,7 +574,14 @@ class Session:
     def _select(
         self, context: ReadContext, statement: st.Select, plan: ReadPlan | None, literals: tuple[Literal, ...]
     ) -> Outcome:
-        relation: Relation = statement.query.relation
+        result, _ = self._answer(context, statement, plan, literals)
+        return Outcome(f"SELECT {result.rows}", result)
+
+    def _answer(
+        self, context: ReadContext, statement: st.Select, plan: ReadPlan | None, literals: tuple[Literal, ...]
+    ) -> tuple[ResultSet, ReadAnswer]:
+        query, bounds = statement.query, context.bounds
+        relation: Relation = query.relation
         as_of = _time_of(statement.as_of, literals, context)
         transaction = context.transaction
         if transaction.writes:
@@ -572,9 +590,10 @@ class Session:
             relation = overlaid(relation, context.catalog, transaction.writes)
             plan = plan_read(relation, context.catalog, use_indexes=False)
         assert plan is not None
-        batch, at = read_rows(context, plan, relation, literals, as_of=as_of)
-        result = finish(statement.query, batch, literals, at)
-        return Outcome(f"SELECT {result.rows}", result)
+        # What a LIMIT leaves is known only in the end.
+        walked = bounds if query.limit is None else ReadBounds(memory=bounds.memory)
+        answer = answer_read(context, plan, relation, literals, bounds=walked, as_of=as_of)
+        return finish(query, answer.rows, literals, answer.at, bounds), answer
 
     # -- bulk calls -------------------------------------------------------------------------------------------------
 

@@ -10,8 +10,11 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from eddyline.adapter.memory_size import bytes_of, memory_size
+from eddyline.adapter.system_settings import MAX_RESULT_SIZE, MAX_SUBSCRIPTION_BACKLOG, QUERY_MAX_MEMORY, SystemSettings
 from eddyline.errors import make_error, unsupported
 from eddyline.expr.timezone import named_zone
+from eddyline.protocol.read_costs import ReadBounds
 
 __all__ = ["SERIALIZABLE", "STRICT_SERIALIZABLE", "Settings", "SettingsState", "isolation_level"]
 
@@ -116,6 +119,7 @@ def _boolean(name: str, text: str) -> str:
 class _Setting:
     default: str
     check: Callable[[str, str], str] | None  # None: can be shown, not set
+    inherited: bool = False  # the default is the database's value, whatever that is at the time
 
 
 _SETTINGS = {
@@ -130,6 +134,9 @@ _SETTINGS = {
     "intervalstyle": _Setting("postgres", _only("postgres")),
     "lock_timeout": _Setting("0", _duration),
     "max_identifier_length": _Setting("63", None),
+    MAX_RESULT_SIZE: _Setting("", memory_size, inherited=True),
+    MAX_SUBSCRIPTION_BACKLOG: _Setting("", memory_size, inherited=True),
+    QUERY_MAX_MEMORY: _Setting("", memory_size, inherited=True),
     "search_path": _Setting("public", _free),
     "server_encoding": _Setting("UTF8", None),
     "server_version": _Setting("15.0", None),
@@ -151,12 +158,13 @@ class SettingsState:
 
 
 class Settings:
-    """One session's settings.  Owner: the session's running statement.
+    """One session's settings.  Owner: the session's running statement.  ``system``: where some are inherited from.
 
     ``state`` is replaced, never changed, so that a transaction or a savepoint keeps one to go back to.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, system: SystemSettings) -> None:
+        self._system = system
         self.state = SettingsState()
 
     def _known(self, name: str) -> _Setting:
@@ -169,13 +177,19 @@ class Settings:
         """The value in force; 42704 for an unknown name."""
         setting = self._known(name)
         key = _key(name)
-        return self.state.local.get(key, self.state.session.get(key, setting.default))
+        value = self.state.local.get(key, self.state.session.get(key))
+        return self._default(key, setting) if value is None else value
+
+    def _default(self, name: str, setting: _Setting) -> str:
+        return self._system.show(name) if setting.inherited else setting.default
 
     def set(self, name: str, values: tuple[str, ...] | None, *, local: bool) -> None:
         """SET; ``values`` None is DEFAULT.  Raises 42704, 55P02 (can't be changed) or 22023."""
         key, value = _key(name), self.checked(name, values)
         session, others = self.state.session, {k: v for k, v in self.state.local.items() if k != key}
-        if local:
+        if values is None and _SETTINGS[key].inherited and not local:
+            self.state = SettingsState({k: v for k, v in session.items() if k != key}, others)
+        elif local:
             self.state = SettingsState(session, {**others, key: value})
         else:
             self.state = SettingsState({**session, key: value}, others)
@@ -186,7 +200,7 @@ class Settings:
         if setting.check is None:
             raise make_error("55P02", f'parameter "{name}" cannot be changed')
         if values is None:
-            return setting.default
+            return self._default(name.lower(), setting)
         key = name.lower()
         parts = map(_quoted, values) if key == "search_path" else values
         return setting.check(key, ", ".join(parts))
@@ -205,6 +219,18 @@ class Settings:
 
     def all(self) -> list[tuple[str, str]]:
         return [(name, self.get(name)) for name in sorted(_SETTINGS)]
+
+    def __contains__(self, name: str) -> bool:
+        return name.lower() in _SETTINGS
+
+    @property
+    def read_bounds(self) -> ReadBounds:
+        """What a read of the session may take."""
+        return ReadBounds(result=self.bytes(MAX_RESULT_SIZE), memory=self.bytes(QUERY_MAX_MEMORY))
+
+    def bytes(self, name: str) -> int | None:
+        """An amount of memory; None where it is 0 (no bound)."""
+        return bytes_of(self.get(name))
 
     @property
     def search_path(self) -> tuple[str, ...]:

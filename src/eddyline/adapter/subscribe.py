@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 
 from eddyline.adapter.outcome import Change, SubscriptionFeed
-from eddyline.adapter.read import Interrupt, ReadContext, TooOldError, held_time, imported
+from eddyline.adapter.read import Interrupt, ReadContext, held_time, imported
 from eddyline.adapter.read_plan import plan_read
 from eddyline.errors import Error, make_error, unsupported
 from eddyline.expr.ir import Literal
@@ -57,14 +57,11 @@ def open_subscription(
     )
     with engine.control() as controller:
         until = Frontier(up_to) if up_to is not None else EMPTY
-        try:
-            with held_time(context, controller, imported(operators), plan.tables, as_of) as at:
-                if until <= at:
-                    raise make_error("22023", f"UP TO {until} is not after AS OF {at}")
-                description = DataflowDescription(statement.name or "subscription", operators, at, until)
-                controller.create_dataflow(description, as_of=at)
-        except TooOldError as too_old:
-            raise too_old.error from None
+        with held_time(context, controller, imported(operators), plan.tables, as_of) as at:
+            if until <= at:
+                raise make_error("22023", f"UP TO {until} is not after AS OF {at}")
+            description = DataflowDescription(statement.name or "subscription", operators, at, until)
+            controller.create_dataflow(description, as_of=at)
         engine.feed(id, responses.put)
     subscription = _Running(context, id, until, responses, waiting, progress=statement.progress)
     return SubscriptionFeed(

@@ -3,21 +3,62 @@
 ``enable_compute_interactive_dataflows``: whether reads are rendered as such, looked at for each dataflow.
 ``enable_compute_interactive_runtime``: whether a replica gets an interactive runtime, looked at when it is made:
 an override stored for one replica wins, and one that cannot be read falls back to the value here, not to the default.
+``enable_gil_sampling``: whether a thread measures how long the interpreter lock is held, for ``metrics()``.
+``max_result_size``, ``query_max_memory``, ``max_subscription_backlog``: what sessions begin with; SET overrides them.
 """
 
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
+from dataclasses import dataclass
 
+from eddyline.adapter.memory_size import memory_size
 from eddyline.errors import make_error
 
-__all__ = ["INTERACTIVE_DATAFLOWS", "INTERACTIVE_RUNTIME", "SystemSettings"]
+__all__ = [
+    "GIL_SAMPLING",
+    "INTERACTIVE_DATAFLOWS",
+    "INTERACTIVE_RUNTIME",
+    "MAX_RESULT_SIZE",
+    "MAX_SUBSCRIPTION_BACKLOG",
+    "QUERY_MAX_MEMORY",
+    "SystemSettings",
+]
 
 INTERACTIVE_DATAFLOWS = "enable_compute_interactive_dataflows"
 INTERACTIVE_RUNTIME = "enable_compute_interactive_runtime"
+GIL_SAMPLING = "enable_gil_sampling"
+MAX_RESULT_SIZE = "max_result_size"
+QUERY_MAX_MEMORY = "query_max_memory"
+MAX_SUBSCRIPTION_BACKLOG = "max_subscription_backlog"
 
-_DEFAULTS = {INTERACTIVE_DATAFLOWS: True, INTERACTIVE_RUNTIME: False}
 _TEXTS = {"on": True, "true": True, "yes": True, "1": True, "off": False, "false": False, "no": False, "0": False}
+
+
+def _boolean(name: str, text: str) -> str:
+    value = _TEXTS.get(text.strip().lower())
+    if value is None:
+        raise make_error("22023", f'parameter "{name}" requires a Boolean value')
+    return "on" if value else "off"
+
+
+@dataclass(frozen=True, slots=True)
+class _Setting:
+    """``check`` gives a value's shortest text, or raises 22023."""
+
+    default: str
+    check: Callable[[str, str], str]
+
+
+_SETTINGS = {
+    INTERACTIVE_DATAFLOWS: _Setting("on", _boolean),
+    INTERACTIVE_RUNTIME: _Setting("off", _boolean),
+    GIL_SAMPLING: _Setting("off", _boolean),
+    MAX_RESULT_SIZE: _Setting("1GB", memory_size),
+    QUERY_MAX_MEMORY: _Setting("0", memory_size),
+    MAX_SUBSCRIPTION_BACKLOG: _Setting("256MB", memory_size),
+}
 
 
 class SystemSettings:
@@ -25,34 +66,29 @@ class SystemSettings:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._values: dict[str, bool] = {}  # guarded by _lock
+        self._values: dict[str, str] = {}  # guarded by _lock
 
     def __contains__(self, name: str) -> bool:
-        return name in _DEFAULTS
+        return name in _SETTINGS
 
     def enabled(self, name: str, override: str | None = None) -> bool:
         """``override``: what is stored for one replica, if anything."""
         chosen = _TEXTS.get(override.strip().lower()) if override is not None else None
-        if chosen is not None:
-            return chosen
-        with self._lock:
-            return self._values.get(name, _DEFAULTS[name])
+        return self.show(name) == "on" if chosen is None else chosen
 
     def show(self, name: str) -> str:
-        return "on" if self.enabled(name) else "off"
+        with self._lock:
+            return self._values.get(name, _SETTINGS[name].default)
 
     def all(self) -> list[tuple[str, str]]:
-        return [(name, self.show(name)) for name in sorted(_DEFAULTS)]
+        return [(name, self.show(name)) for name in sorted(_SETTINGS)]
 
     def set(self, name: str, values: tuple[str, ...] | None) -> None:
         """``values`` None: the default.  42704 for an unknown name, 22023 for a value that is none of its."""
-        if name not in _DEFAULTS:
+        setting = _SETTINGS.get(name)
+        if setting is None:
             raise make_error("42704", f'unrecognized configuration parameter "{name}"')
-        value = None
-        if values is not None:
-            value = _TEXTS.get(", ".join(values).strip().lower())
-            if value is None:
-                raise make_error("22023", f'parameter "{name}" requires a Boolean value')
+        value = None if values is None else setting.check(name, ", ".join(values))
         with self._lock:
             if value is None:
                 self._values.pop(name, None)
@@ -60,5 +96,5 @@ class SystemSettings:
                 self._values[name] = value
 
     def reset(self, name: str | None) -> None:
-        for each in _DEFAULTS if name is None else (name,):
+        for each in _SETTINGS if name is None else (name,):
             self.set(each, None)

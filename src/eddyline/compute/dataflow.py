@@ -9,7 +9,7 @@ from eddyline.compute.exchange import ExchangeOperator
 from eddyline.compute.exports import Export
 from eddyline.compute.imports import ImportSourceOperator
 from eddyline.compute.stream import Arrangement, Operator
-from eddyline.plan.dataflow import DataflowClass, DataflowDescription
+from eddyline.plan.dataflow import DataflowDescription
 from eddyline.repr.time import Frontier
 
 __all__ = ["Dataflow"]
@@ -35,12 +35,6 @@ class Dataflow:
     unmerged: bool = False
     dropped_exports: set[str] = field(default_factory=set)
     _cursor: int = 0
-
-    @property
-    def view_name(self) -> str | None:
-        """The name of the object that is maintained; a one-shot read has none."""
-        maintained = self.description.dataflow_class is DataflowClass.MAINTAINED
-        return self.description.name if maintained else None
 
     def activate(self, expired: Callable[[], bool]) -> bool:
         """Steps operators until none has anything to do or ``expired()``; True if any did.

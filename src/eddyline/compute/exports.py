@@ -8,6 +8,7 @@ from typing import Protocol
 from eddyline.compute.context import OperatorContext
 from eddyline.compute.frozen import FrozenArrangement, FrozenHandle
 from eddyline.compute.operators.stash import Stash
+from eddyline.compute.read_state import ReadState
 from eddyline.compute.stream import ArrangedOutput, Arrangement, Stream
 from eddyline.protocol.messages import RowBatch, SubscribeResponse
 from eddyline.protocol.sources import Storage
@@ -38,8 +39,20 @@ class Export(Protocol):
 class IndexExport:
     """An arrangement published as an index.  Its holds are the index's since on this worker."""
 
-    def __init__(self, id: str, output: ArrangedOutput, types: tuple[SqlType, ...], context: OperatorContext) -> None:
+    def __init__(
+        self,
+        id: str,
+        output: ArrangedOutput,
+        types: tuple[SqlType, ...],
+        context: OperatorContext,
+        view: str | None = None,
+    ) -> None:
         self.id = id
+        #: the name of what is maintained; a read's result has none
+        self.view = view
+        #: whose result it is, if a read's
+        self.read: ReadState | None = None
+        self.published_ns = 0
         self.output = output
         self.types = types
         self.since = Frontier(context.as_of)

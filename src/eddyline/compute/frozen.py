@@ -82,14 +82,17 @@ class FrozenArrangement:
 class FrozenIndex:
     """An index as a read sees it.  State of one thread; ``bound``: the snapshots are there."""
 
-    __slots__ = ("arrangement", "bound", "types")
+    __slots__ = ("arrangement", "bound", "published_ns", "types")
 
     def __init__(self, layout: Layout) -> None:
         self.types: tuple[SqlType, ...] = layout.types
         self.arrangement = FrozenArrangement(layout)
         self.bound = False
+        #: when the index came to be there; 0: it was there before the read
+        self.published_ns = 0
 
-    def bind(self, oks: Snapshot, errs: Snapshot) -> None:
+    def bind(self, oks: Snapshot, errs: Snapshot, published_ns: int = 0) -> None:
+        self.published_ns = published_ns
         self.arrangement.oks.bind(oks)
         self.arrangement.errs.bind(errs)
         self.bound = True

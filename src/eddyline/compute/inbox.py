@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from eddyline.compute.lane import Item
+from eddyline.protocol.messages import Peek
 from eddyline.repr.time import Time
 
 __all__ = ["Inbox", "Taken"]
@@ -22,12 +25,15 @@ class Taken:
     wanted: set[str] = field(default_factory=set)
     #: stored views, and the time up to which they are asked for
     wanted_views: dict[str, Time] = field(default_factory=dict)
+    #: when the peeks among the commands were sent
+    sent_ns: dict[str, int] = field(default_factory=dict)
 
 
 class Inbox:
-    """``follows_commits`` False: commits are left out until ``follow_commits`` says otherwise."""
+    """``follows_commits`` False: commits are left out until ``follow_commits`` says otherwise.  ``clock``: ns."""
 
-    def __init__(self, *, follows_commits: bool = True) -> None:
+    def __init__(self, *, follows_commits: bool = True, clock: Callable[[], int] = time.perf_counter_ns) -> None:
+        self._clock = clock
         self._changed = threading.Condition()
         self._awake = False  # guarded by _changed, like the rest
         self._follows_commits = follows_commits
@@ -36,10 +42,14 @@ class Inbox:
         self._closed_times = False
         self._wanted: set[str] = set()
         self._wanted_views: dict[str, Time] = {}
+        self._sent_ns: dict[str, int] = {}
 
-    def command(self, item: Item) -> None:
+    def command(self, item: Item, sent_ns: int | None = None) -> None:
+        """``sent_ns``: when a peek that is passed on was sent first."""
         with self._changed:
             self._commands.append(item)
+            if isinstance(item, Peek):
+                self._sent_ns[item.uuid] = self._clock() if sent_ns is None else sent_ns
             self._wake()
 
     def commit(self, ids: frozenset[str]) -> None:
@@ -61,10 +71,10 @@ class Inbox:
             self._wanted.add(id)
             self._wake()
 
-    def want_view(self, id: str, time: Time) -> None:
-        """A reader waits for the stored collection ``id``, if that is a view, to seal ``time``."""
+    def want_view(self, id: str, until: Time) -> None:
+        """A reader waits for the stored collection ``id``, if that is a view, to seal ``until``."""
         with self._changed:
-            self._wanted_views[id] = max(time, self._wanted_views.get(id, time))
+            self._wanted_views[id] = max(until, self._wanted_views.get(id, until))
             self._wake()
 
     def wake(self) -> None:
@@ -78,12 +88,20 @@ class Inbox:
     def take(self) -> Taken:
         with self._changed:
             self._awake = False
-            taken = Taken(list(self._commands), self._commits, self._closed_times, self._wanted, self._wanted_views)
+            taken = Taken(
+                list(self._commands),
+                self._commits,
+                self._closed_times,
+                self._wanted,
+                self._wanted_views,
+                self._sent_ns,
+            )
             self._commands.clear()
             self._commits = set()
             self._closed_times = False
             self._wanted = set()
             self._wanted_views = {}
+            self._sent_ns = {}
         return taken
 
     def wait(self) -> None:

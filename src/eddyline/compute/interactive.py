@@ -5,7 +5,7 @@ own thread, which gets its commands from here, in order.
 
 Invariants:
 I1  peers never enter the lane's collections: they have no frontier to report here;
-I2  exactly one response per peek: it is in ``queued``, or with the lane, or answered;
+I2  exactly one response per peek: it is in ``peeks``, or with the lane, or answered;
 I3  a peer's hold, and that of every import which is not bound yet, is taken where the command stands in the stream;
 I4  dataflows reach the lane in arrival order, over placeholders where an index is not published or not sealed;
 I5  before it parks, the worker has looked at everything that waits, after registering for the wake-up.
@@ -14,6 +14,7 @@ All state belongs to the worker's thread; ``answer_now`` reads peers from any th
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import assert_never
@@ -22,10 +23,11 @@ from eddyline.compute.frozen import FrozenIndex
 from eddyline.compute.inbox import Inbox
 from eddyline.compute.lane import BindImport, ContinuePeek, ReconcileReads, RenderRead
 from eddyline.compute.ledger import Ledger
-from eddyline.compute.peek import PeekTask, canceled, peek_error
+from eddyline.compute.peek import PeekTask
+from eddyline.compute.peek_queue import PeekQueue, answer_on_caller
+from eddyline.compute.placement import Role
 from eddyline.compute.sharing import PairHold, SharingRegistry, Slot
 from eddyline.compute.worker import Worker
-from eddyline.errors import make_error
 from eddyline.plan.dataflow import DataflowClass, DataflowDescription, ExportIndex, ImportIndex, ImportSource
 from eddyline.protocol.messages import (
     AllowCompaction,
@@ -56,6 +58,9 @@ class PeerBundle:
 
     __slots__ = ("_hold", "arrangement", "id", "since", "types", "view")
 
+    #: a peer is never a read's result
+    read: None = None
+
     def __init__(self, id: str, slot: Slot, hold: PairHold, types: tuple[SqlType, ...], view: str) -> None:
         self.id = id
         self.arrangement = slot
@@ -64,6 +69,10 @@ class PeerBundle:
         #: the oldest readable time at this point of the command stream; rises before the hold does
         self.since = hold.since
         self._hold = hold
+
+    @property
+    def published_ns(self) -> int:
+        return self.arrangement.published_ns
 
     def frontier(self) -> Frontier:
         return self.arrangement.frontier()
@@ -95,9 +104,10 @@ class InteractiveWorker:
         registry: SharingRegistry,
         lane: Worker,
         respond: Callable[[int, int, Response], None],
+        clock: Callable[[], int] = time.perf_counter_ns,
     ) -> None:
         self.index = index
-        self.inbox = Inbox()
+        self.inbox = Inbox(clock=clock)
         self.lane = lane
         self._hasher = hasher
         self._registry = registry
@@ -108,7 +118,9 @@ class InteractiveWorker:
         self._peers: set[str] = set()
         #: exports of dataflows that the lane renders
         self._local: set[str] = set()
-        self._queued: dict[str, Peek] = {}
+        self._clock = clock
+        #: peeks whose peer has not sealed their time
+        self.peeks = PeekQueue(Role.INTERACTIVE.value, hasher, clock, respond=self._respond, start=self._start_peek)
         self._imports: list[_Import] = []
         self._ledger = Ledger()
         self._nonce: str | None = None
@@ -119,6 +131,7 @@ class InteractiveWorker:
     def step(self) -> bool:
         """Takes the commands that are there, then looks at what waits; True if it did anything."""
         taken = self.inbox.take()
+        self.peeks.expect(taken.sent_ns)
         for item in taken.commands:
             assert not isinstance(item, (RenderRead, BindImport, ContinuePeek, ReconcileReads)), item
             self._take(item)
@@ -151,9 +164,7 @@ class InteractiveWorker:
             case Peek():
                 self._peek(command)
             case CancelPeek():
-                if self._queued.pop(command.uuid, None) is not None:
-                    self._respond(canceled(command.uuid))
-                else:
+                if not self.peeks.cancel(command.uuid):
                     self.lane.inbox.command(command)
             case Schedule() | AllowWrites():
                 known = command.id in self.traces or command.id in self._peers or command.id in self._local
@@ -169,7 +180,7 @@ class InteractiveWorker:
             return
         first, self._nonce = self._nonce is None, hello.nonce
         self._connection += 1
-        self._queued.clear()
+        self.peeks.clear()
         self.lane.inbox.command(hello)
         if not first:
             self._history = []
@@ -210,12 +221,12 @@ class InteractiveWorker:
             peer = self.traces.get(imported.id)
             if not isinstance(imported, ImportIndex) or peer is None or imported.id in frozen:
                 continue
-            slot, time = peer.arrangement, Time(description.as_of)
+            slot, at = peer.arrangement, Time(description.as_of)
             # It is an error if the time is gone already: a wrong answer would be worse than the end of the runtime.
-            hold = slot.hold(Frontier(time))
+            hold = slot.hold(Frontier(at))
             index = FrozenIndex(Layout(imported.types, imported.key))
             frozen[imported.id] = index
-            self._imports.append(_Import(exports, description.exports[0].id, slot, hold, time, index))
+            self._imports.append(_Import(exports, description.exports[0].id, slot, hold, at, index))
         self.lane.inbox.command(RenderRead(command, frozen))
 
     def _allow_compaction(self, command: AllowCompaction, frontier: Frontier) -> None:
@@ -233,9 +244,7 @@ class InteractiveWorker:
             if peer is not None:
                 peer.allow_compaction(frontier)
         else:
-            for peek in [p for p in self._queued.values() if p.target == id]:
-                del self._queued[peek.uuid]
-                self._respond(peek_error(peek.uuid, make_error("XX000", f"index {id} was dropped")))
+            self.peeks.dropped(id)
             self._forget(id)
 
     def _forget(self, id: str) -> None:
@@ -259,63 +268,52 @@ class InteractiveWorker:
         for waiting in ready:
             oks, errs = waiting.slot.snapshots()
             self._imports.remove(waiting)
-            self.lane.inbox.command(BindImport(waiting.export, waiting.index, oks, errs))
+            self.lane.inbox.command(BindImport(waiting.export, waiting.index, oks, errs, waiting.slot.published_ns))
             # The snapshot answers its time for ever: a hold beside it would only pin the trace.
             waiting.hold.close()
         return bool(ready)
 
     def _answer_queued(self) -> bool:
-        ready = [p for p in self._queued.values() if self.traces[p.target].arrangement.sealed_past(Time(p.time))]
-        for peek in ready:
-            del self._queued[peek.uuid]
-            self._start_peek(peek, self.traces[peek.target])
+        ready = [
+            w
+            for w in self.peeks.waiting.values()
+            if self.traces[w.peek.target].arrangement.sealed_past(Time(w.peek.time))
+        ]
+        self.peeks.start(ready, self.traces.__getitem__)
         return bool(ready)
 
     # -- peeks ----------------------------------------------------------------------------------------------------
 
     def _peek(self, peek: Peek) -> None:
-        peer = self.traces.get(peek.target)
         if peek.target in self._local:
-            self.lane.inbox.command(peek)
-        elif peer is None:
-            self._respond(peek_error(peek.uuid, make_error("XX000", f"index {peek.target} is not on this replica")))
-        elif peek.time < peer.since:
-            error = make_error(
-                "22023", f"time {peek.time} is no longer readable", detail=f"The oldest readable time is {peer.since}."
-            )
-            self._respond(peek_error(peek.uuid, error))
-        elif peer.frontier() > peek.time:
-            self._start_peek(peek, peer)
+            self.lane.inbox.command(peek, self.peeks.sent_ns(peek.uuid))
         else:
-            self._queued[peek.uuid] = peek
+            self.peeks.take(peek, self.traces.get(peek.target))
 
-    def _start_peek(self, peek: Peek, peer: PeerBundle) -> None:
+    def _start_peek(self, task: PeekTask) -> None:
         """Answers a lookup; a walk, or a lookup of many rows, goes on in the lane, on the snapshots taken here."""
-        task = PeekTask(peek, peer, self._hasher, peer.view)
         response = task.begin() if task.walks else task.step()
         if response is None:
+            task.go_on_in_slices()
             self.lane.inbox.command(ContinuePeek(task))
         else:
             self._respond(response)
 
     def answer_now(self, peek: Peek, cancelled: Callable[[], bool]) -> PeekResponse | None:
-        """The answer, found on the caller's thread in the peer's snapshots; None if the peer is not there, has not
-        sealed the time, or no longer has it.  Any thread.
-        """
-        peer = self.traces.get(peek.target)
-        if peer is None or peer.since > peek.time or peer.frontier() <= peek.time:
-            return None
-        task = PeekTask(peek, peer, self._hasher, peer.view)
-        while (response := task.step()) is None:
-            if cancelled():
-                return canceled(peek.uuid)
-        # The peer's since rises before its hold does.  If it has not passed the time by now, the trace had not either.
-        return response if peer.since <= peek.time else None
+        """As ``answer_on_caller``, in the peer's snapshots: its since rises before its hold does.  Any thread."""
+        return answer_on_caller(
+            peek,
+            self.traces.get(peek.target),
+            self._hasher,
+            runtime=Role.INTERACTIVE.value,
+            clock=self._clock,
+            cancelled=cancelled,
+        )
 
     # -- end ------------------------------------------------------------------------------------------------------
 
     def at_rest(self) -> bool:
-        return not (self.traces or self._peers or self._local or self._queued or self._imports)
+        return not (self.traces or self._peers or self._local or self.peeks.waiting or self._imports)
 
     def close(self) -> None:
         """Releases every hold; the worker is not used any more."""

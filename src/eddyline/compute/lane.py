@@ -29,6 +29,7 @@ class BindImport:
     index: FrozenIndex
     oks: Snapshot
     errs: Snapshot
+    published_ns: int = 0
 
 
 @dataclass(frozen=True, slots=True)

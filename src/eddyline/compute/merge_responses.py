@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable
 
 from eddyline.protocol.messages import Frontiers, PeekResponse, Response, RowBatch, Status, SubscribeResponse
+from eddyline.protocol.read_costs import PeekPhases
 from eddyline.repr.batch import Batch
 from eddyline.repr.time import EMPTY, MIN_TIME, Frontier
 
@@ -93,4 +94,5 @@ def union_of(parts: list[PeekResponse]) -> PeekResponse:
             return part
     batches = [p.rows.payload for p in parts if p.rows is not None and isinstance(p.rows.payload, Batch)]
     filled = [b for b in batches if len(b)] or batches[:1]
-    return PeekResponse(parts[0].uuid, rows=RowBatch(Batch.concat(filled[0].types, filled)))
+    phases = PeekPhases.of_workers(p.phases for p in parts)
+    return PeekResponse(parts[0].uuid, rows=RowBatch(Batch.concat(filled[0].types, filled)), phases=phases)

@@ -14,13 +14,14 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 import pyarrow as pa
 
-from eddyline.compute.readable import ReadableIndex
+from eddyline.compute.readable import PeekSource
 from eddyline.compute.walk import walk_at
 from eddyline.errors import DatabaseError, make_error
 from eddyline.expr.ir import LiteralValue
 from eddyline.expr.mfp import apply_mfp
 from eddyline.expr.text_io import literal_array
 from eddyline.protocol.messages import Peek, PeekResponse, RowBatch
+from eddyline.protocol.read_costs import PeekPhases, out_of_memory, result_too_large
 from eddyline.repr.batch import Batch, concat_arrays
 from eddyline.repr.rowerror import first_row_error
 from eddyline.repr.time import Frontier, Time
@@ -30,7 +31,7 @@ from eddyline.trace.hasher import Hasher
 from eddyline.trace.run import consolidate
 from eddyline.trace.snapshot import Matches
 
-__all__ = ["PeekTask", "canceled", "limited", "peek_error"]
+__all__ = ["PeekTask", "PeekTiming", "canceled", "limited", "peek_error"]
 
 _SLICE_ROWS = 65_536
 #: matches that a lookup takes in one step; most have fewer
@@ -40,7 +41,7 @@ _log = logging.getLogger("eddyline.compute")
 
 
 def peek_error(uuid: str, error: DatabaseError) -> PeekResponse:
-    return PeekResponse(uuid, error=(error.sqlstate, error.message, error.detail))
+    return PeekResponse(uuid, error=(error.sqlstate, error.message, error.detail), hint=error.hint)
 
 
 def canceled(uuid: str) -> PeekResponse:
@@ -57,14 +58,71 @@ def limited(batch: Batch, limit: int | None) -> Batch:
     return Batch(kept.types, kept.columns, kept.times, np.minimum(kept.diffs, room))
 
 
-class PeekTask:
-    """One peek under way; ``step`` does a bounded piece and returns the response when it is done."""
+class PeekTiming:
+    """When a peek was sent, taken by its worker, ready, begun, and walked.  Each is set by whoever has the peek."""
 
-    def __init__(self, peek: Peek, export: ReadableIndex, hasher: Hasher, view: str | None) -> None:
+    __slots__ = ("_begun", "_clock", "_published", "_ready", "_runtime", "_sealed", "_sent", "_taken", "_walked")
+
+    def __init__(self, runtime: str, clock: Callable[[], int], sent_ns: int | None = None) -> None:
+        self._runtime = runtime
+        self._clock = clock
+        now = clock()
+        self._taken = self._ready = self._published = self._sealed = self._walked = now
+        self._sent = now if sent_ns is None else min(sent_ns, now)
+        self._begun: int | None = None
+
+    def ready(self, index: PeekSource) -> None:
+        """``index`` has sealed the peek's time."""
+        self._ready = max(self._clock(), self._taken)
+        read = index.read
+        published = index.published_ns if read is None else read.published_ns
+        sealed = self._ready if read is None or read.sealed_ns is None else read.sealed_ns
+        self._published = min(max(published, self._taken), self._ready)
+        self._sealed = min(max(sealed, self._published), self._ready)
+
+    def begin(self) -> None:
+        """A slice has its turn."""
+        if self._begun is None:
+            self._begun = max(self._clock(), self._ready)
+
+    def walked(self) -> None:
+        """All slices are there."""
+        self._walked = self._clock()
+
+    def phases(self, lane: str, rows: int) -> PeekPhases:
+        """The answer is made."""
+        begun = self._ready if self._begun is None else self._begun
+        walked = max(self._walked, begun)
+        return PeekPhases(
+            runtime=self._runtime,
+            lane=lane,
+            queue_ns=self._taken - self._sent + begun - self._ready,
+            wait_publication_ns=self._published - self._taken,
+            wait_seal_ns=self._sealed - self._published,
+            dataflow_ns=self._ready - self._sealed,
+            walk_ns=walked - begun,
+            finish_ns=max(0, self._clock() - walked),
+            rows=rows,
+        )
+
+
+class PeekTask:
+    """One peek of an index that has sealed its time; ``step`` does a bounded piece and returns the response when it is
+    done.  53200 or 54000 once what it has collected is past the peek's bounds.
+    """
+
+    def __init__(
+        self, peek: Peek, export: PeekSource, hasher: Hasher, timing: PeekTiming, *, lane: str = "lookup"
+    ) -> None:
         self.peek = peek
         self._export = export
         self._hasher = hasher
-        self._view = view
+        self._timing = timing
+        self._lane = lane
+        self._matched_bytes = 0
+        self._collected_bytes = 0
+        self._result_bytes = 0  # as before, without times and multiplicities
+        timing.ready(export)
         self._rows: list[Batch] = []
         self._count = 0  # of the rows, with multiplicities
         self._failing: Batch | None = None
@@ -77,6 +135,10 @@ class PeekTask:
     def walks(self) -> bool:
         """Whether it reads the whole index."""
         return self.peek.keys is None
+
+    def go_on_in_slices(self) -> None:
+        """It is in line with others from here on."""
+        self._lane = "heavy"
 
     def begin(self) -> PeekResponse | None:
         """Takes the snapshots that the rest reads; the response if there is nothing more to do."""
@@ -101,6 +163,7 @@ class PeekTask:
         return self._start()
 
     def _step(self) -> PeekResponse | None:
+        self._timing.begin()
         failed = self._begin()
         if failed is not None:
             return failed
@@ -118,6 +181,9 @@ class PeekTask:
         return self._failing is not None or (self.peek.limit is not None and self._count >= self.peek.limit)
 
     def _start(self) -> PeekResponse | None:
+        failure = None if self._export.read is None else self._export.read.failure()
+        if failure is not None:
+            raise failure
         arrangement = self._export.arrangement
         below = Frontier(self.peek.time + 1)
         if arrangement.errs.rows:
@@ -150,11 +216,13 @@ class PeekTask:
         for matches in pieces:
             times = np.full(len(matches), self.peek.time, np.int64)
             self._matches.append(Batch(self._export.types, tuple(matches.columns), times, matches.diffs))
+            self._matched_bytes += self._matches[-1].nbytes
+            self._check_memory()
             rows += len(matches)
             if rows >= _LOOKUP_ROWS:
                 return True
         found = Batch.concat(self._export.types, self._matches)
-        self._matches = []
+        self._matches, self._matched_bytes = [], 0
         if len(found) and int(found.diffs.min()) < 0:
             found = consolidate(found, self._hasher)
         self._take(found)
@@ -172,15 +240,34 @@ class PeekTask:
         if len(rows):
             self._rows.append(rows)
             self._count += int(rows.diffs.sum())
+            self._collected_bytes += rows.nbytes
+            self._result_bytes += rows.column_bytes
+            self._check_memory()
+            bound = self.peek.bounds.result
+            if bound is not None and self._result_bytes > bound:
+                raise result_too_large(self._result_bytes, bound)
+
+    def _check_memory(self) -> None:
+        """What was collected, beside what the dataflow behind it holds, if there is one."""
+        bound = self.peek.bounds.memory
+        if bound is None:
+            return
+        account = None if self._export.read is None else self._export.read.memory
+        held = self._collected_bytes + self._matched_bytes + (0 if account is None else account.held())
+        if held > bound:
+            raise out_of_memory(held, bound)
 
     def _finish(self) -> PeekResponse:
+        self._timing.walked()
         if self._failing is not None:
             return self._row_error(self._failing)
-        rows = Batch.concat(self.peek.mfp.types, self._rows)
-        return PeekResponse(self.peek.uuid, rows=RowBatch(limited(rows, self.peek.limit)))
+        limit = self.peek.limit
+        rows = limited(Batch.concat(self.peek.mfp.types, self._rows), limit)
+        count = self._count if limit is None else min(limit, self._count)
+        return PeekResponse(self.peek.uuid, rows=RowBatch(rows), phases=self._timing.phases(self._lane, count))
 
     def _row_error(self, failing: Batch) -> PeekResponse:
-        return peek_error(self.peek.uuid, first_row_error(failing, view=self._view))
+        return peek_error(self.peek.uuid, first_row_error(failing, view=self._export.view))
 
 
 def _positive(batch: Batch) -> Batch:

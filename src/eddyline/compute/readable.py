@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from eddyline.compute.read_state import ReadState
+from eddyline.repr.time import Frontier
 from eddyline.repr.types import SqlType
 from eddyline.trace.snapshot import Snapshot
 
-__all__ = ["ReadableArrangement", "ReadableIndex", "ReadableTrace"]
+__all__ = ["PeekSource", "ReadableArrangement", "ReadableIndex", "ReadableTrace"]
 
 
 class ReadableTrace(Protocol):
@@ -31,3 +33,25 @@ class ReadableIndex(Protocol):
 
     @property
     def arrangement(self) -> ReadableArrangement: ...
+
+
+class PeekSource(ReadableIndex, Protocol):
+    """An index that peeks name.  ``since``: the oldest readable time, where the commands stand.
+
+    ``view``: the name of what is maintained, for errors; None for a read's own result, which then has a ``read``.
+    ``published_ns``: when it came to be there; 0: it was there when the peek was.
+    """
+
+    @property
+    def since(self) -> Frontier: ...
+
+    @property
+    def view(self) -> str | None: ...
+
+    @property
+    def published_ns(self) -> int: ...
+
+    @property
+    def read(self) -> ReadState | None: ...
+
+    def frontier(self) -> Frontier: ...

@@ -114,6 +114,7 @@ class Runtime:
                     registry=registries[lane.index],
                     lane=lane,
                     respond=self._merger.put,
+                    clock=clock,
                 )
                 for lane in rendering
             ]

@@ -21,7 +21,7 @@ from collections.abc import Callable
 
 from eddyline.compute.stream import Arrangement
 from eddyline.repr.rowerror import ERR_TYPES
-from eddyline.repr.time import EMPTY, Frontier, Time
+from eddyline.repr.time import EMPTY, MIN_TIME, Frontier, Time
 from eddyline.trace.publication import PublicationPoint, SharedHold
 from eddyline.trace.run import Layout
 from eddyline.trace.snapshot import Snapshot
@@ -82,6 +82,10 @@ class Slot:
         self._publisher = _Side.EXPECTED  # guarded by _lock, like the rest
         self._reader = _Side.EXPECTED
         self._peer_hold: PairHold | None = None
+        #: when it was published, for whoever waited for that; 0 before.  Written by the publisher.
+        self.published_ns = 0
+        #: how far the publisher's own commands let it compact.  Written by the publisher.
+        self.publisher_since = Frontier(MIN_TIME)
         #: the least time that the reader waits to see sealed
         self._awaited: Time | None = None
 
@@ -113,6 +117,15 @@ class Slot:
         """Whether the reader waits for a time that is not sealed."""
         with self._lock:
             return self._awaited is not None
+
+    def hold_gap_us(self) -> int:
+        """How far the reader's position keeps the trace from compacting as the publisher's would; 0 if it does not."""
+        with self._lock:
+            hold = self._peer_hold
+        if hold is None or self.publisher_since == EMPTY:
+            return 0
+        held = hold.since
+        return 0 if held == EMPTY else max(0, self.publisher_since - held)
 
     # -- the publisher's thread
 

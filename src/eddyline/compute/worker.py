@@ -31,12 +31,12 @@ from eddyline.compute.frozen import FrozenIndex
 from eddyline.compute.inbox import Inbox
 from eddyline.compute.lane import BindImport, ContinuePeek, Item, ReconcileReads, RenderRead
 from eddyline.compute.ledger import Ledger
-from eddyline.compute.peek import PeekTask, canceled, peek_error
+from eddyline.compute.peek import PeekTask, canceled
+from eddyline.compute.peek_queue import PeekQueue, answer_on_caller
 from eddyline.compute.placement import Role
 from eddyline.compute.render import RenderContext, SharedSources, render
 from eddyline.compute.sharing import SharingRegistry, Slot
 from eddyline.compute.stream import Arrangement
-from eddyline.errors import make_error
 from eddyline.protocol.messages import (
     AllowCompaction,
     AllowWrites,
@@ -90,7 +90,7 @@ class Worker:
     ) -> None:
         self.index = index
         self.role = role
-        self.inbox = Inbox(follows_commits=role is not Role.INTERACTIVE)
+        self.inbox = Inbox(follows_commits=role is not Role.INTERACTIVE, clock=clock)
         self._registry = registry
         self._storage = storage
         self._hasher = hasher
@@ -121,7 +121,7 @@ class Worker:
         self._parked: dict[int, list[Message]] = {}
         self._reported: dict[str, Frontier] = {}
         #: peeks whose index has not sealed their time
-        self._queued: dict[str, Peek] = {}
+        self.peeks = PeekQueue(role.value, hasher, clock, respond=self._respond, start=self._start_peek)
         self._walks: deque[PeekTask] = deque()
         self._steady_streak = 0
         self._merge_from = 0
@@ -148,6 +148,7 @@ class Worker:
     def step(self) -> bool:
         """One bounded piece of work; True if it did anything."""
         taken = self.inbox.take()
+        self.peeks.expect(taken.sent_ns)
         for item in taken.commands:
             self._take(item)
         moved = bool(taken.commands)
@@ -190,8 +191,8 @@ class Worker:
         for dataflow in self._dataflows.values():
             if not dataflow.hydrated:
                 self._schedule(dataflow)
-        for peek in self._queued.values():
-            self._schedule(self._exporters[peek.target])
+        for waiting in self.peeks.waiting.values():
+            self._schedule(self._exporters[waiting.peek.target])
         for id in list(self._wanted):
             self._want(id)
         self._want_views()
@@ -323,7 +324,7 @@ class Worker:
             return
         first, self._nonce = self._nonce is None, hello.nonce
         self._connection += 1
-        self._queued.clear()
+        self.peeks.clear()
         self._walks.clear()
         if not first and self.role is not Role.INTERACTIVE:
             self._history = []
@@ -393,6 +394,8 @@ class Worker:
         assert isinstance(arrangement, Arrangement), "maintenance renders over its own arrangements only"
         as_of, until = Time(dataflow.description.as_of), Frontier(dataflow.description.until)
         slot = self._registry.publish(id, self._ledger.incarnation(id), arrangement, as_of, until)
+        slot.published_ns = self._clock()
+        slot.publisher_since = Frontier(as_of)
         self._slots[id] = slot
         slot.announce()  # the arrangement of a re-export may be sealed already
         if slot.awaited:
@@ -401,7 +404,7 @@ class Worker:
     def _bind(self, item: BindImport) -> None:
         """An imported index has sealed the read's time."""
         dataflow = self._exporters.get(item.dataflow)
-        item.index.bind(item.oks, item.errs)
+        item.index.bind(item.oks, item.errs, item.published_ns)
         if dataflow is not None:
             dataflow.scheduled = True
 
@@ -416,12 +419,12 @@ class Worker:
             return
         if frontier < EMPTY:
             dataflow.exports[id].allow_compaction(frontier)
+            if id in self._slots:
+                self._slots[id].publisher_since = frontier
             return
         if self._reported.get(id) != EMPTY:
             self._respond(Frontiers(id, EMPTY))
-        for peek in [p for p in self._queued.values() if p.target == id]:
-            del self._queued[peek.uuid]
-            self._respond(peek_error(peek.uuid, make_error("XX000", f"index {id} was dropped")))
+        self.peeks.dropped(id)
         self._forget(id)
 
     def _forget(self, id: str) -> None:
@@ -457,49 +460,35 @@ class Worker:
     # -- peeks ----------------------------------------------------------------------------------------------------
 
     def _peek(self, peek: Peek) -> None:
-        index = self._indexes.get(peek.target)
-        if index is None:
-            self._respond(peek_error(peek.uuid, make_error("XX000", f"index {peek.target} is not on this replica")))
-        elif peek.time < index.since:
-            error = make_error(
-                "22023", f"time {peek.time} is no longer readable", detail=f"The oldest readable time is {index.since}."
-            )
-            self._respond(peek_error(peek.uuid, error))
-        elif index.frontier() > peek.time:
-            self._start_peek(peek, index)
-        else:
-            self._queued[peek.uuid] = peek
+        if self.peeks.take(peek, self._indexes.get(peek.target)):
             self._schedule(self._exporters[peek.target])
 
     def answer_now(self, peek: Peek, cancelled: Callable[[], bool]) -> PeekResponse | None:
-        """The answer, found on the caller's thread in immutable snapshots; None if the index is not there or has not
-        sealed the time, or no longer has it.  Any thread.
-        """
-        index = self._indexes.get(peek.target)
-        dataflow = self._exporters.get(peek.target)
-        if index is None or dataflow is None or index.since > peek.time or index.frontier() <= peek.time:
-            return None
-        task = PeekTask(peek, index, self._hasher, dataflow.view_name)
-        while (response := task.step()) is None:
-            if cancelled():
-                return canceled(peek.uuid)
-        # The worker raises the index's since before the trace may compact to it.  If it has not passed the time by
-        # now, the snapshots that were read had not either.
-        return response if index.since <= peek.time else None
+        """As ``answer_on_caller``.  Any thread."""
+        return answer_on_caller(
+            peek,
+            self._indexes.get(peek.target),
+            self._hasher,
+            runtime=self.role.value,
+            clock=self._clock,
+            cancelled=cancelled,
+        )
 
     def _answer_ready(self, id: str) -> None:
         index = self._indexes.get(id)
         if index is None:
             return
-        for peek in [p for p in self._queued.values() if p.target == id and p.time < index.frontier()]:
-            del self._queued[peek.uuid]
-            self._start_peek(peek, index)
+        sealed = index.frontier()
+        waiting = self.peeks.waiting.values()
+        self.peeks.start(
+            [w for w in waiting if w.peek.target == id and w.peek.time < sealed], self._indexes.__getitem__
+        )
 
-    def _start_peek(self, peek: Peek, index: IndexExport) -> None:
+    def _start_peek(self, task: PeekTask) -> None:
         """A lookup is answered at once, unless it is large; a walk gets in line."""
-        task = PeekTask(peek, index, self._hasher, self._exporters[peek.target].view_name)
         response = None if task.walks else task.step()
         if response is None:
+            task.go_on_in_slices()
             self._walks.append(task)
         else:
             self._respond(response)
@@ -520,14 +509,16 @@ class Worker:
         walking = [t for t in self._walks if t.peek.uuid == uuid]
         for task in walking:
             self._walks.remove(task)
-        if walking or self._queued.pop(uuid, None) is not None:
+        if walking:
             self._respond(canceled(uuid))
+        else:
+            self.peeks.cancel(uuid)
 
     def at_rest(self) -> bool:
         """Nothing is rendered, queued or parked."""
         return not (
             self._dataflows or self._exporters or self._importers or self._indexes or self._reported
-            or self._queued or self._walks or self._parked or self._peers or self._slots or self._wanted
+            or self.peeks.waiting or self._walks or self._parked or self._peers or self._slots or self._wanted
         )  # fmt: skip
 
     # -- end ------------------------------------------------------------------------------------------------------

@@ -27,7 +27,7 @@ from eddyline.controller.collection import CollectionState, DataflowState, Role
 from eddyline.controller.events import Event, FrontierMoved, Hydrated, PeekAnswered, ReplicaFailed, SubscriptionChanged
 from eddyline.controller.holds import ReadHold, ReadHolds
 from eddyline.controller.shape import checked_shape
-from eddyline.errors import make_error
+from eddyline.errors import NoLongerReadableError, make_error
 from eddyline.expr.ir import LiteralValue, Mfp
 from eddyline.plan.dataflow import (
     Arrange,
@@ -57,6 +57,7 @@ from eddyline.protocol.messages import (
     Status,
     SubscribeResponse,
 )
+from eddyline.protocol.read_costs import UNBOUNDED, ReadBounds
 from eddyline.repr.ids import is_transient
 from eddyline.repr.time import EMPTY, MIN_TIME, Frontier, Time
 from eddyline.repr.types import SqlType
@@ -259,8 +260,7 @@ class Controller:
         collection = self._collection(id)
         since = self.since(id)
         if at is not None and at < since:
-            oldest = f"The oldest readable time is {since}."
-            raise make_error("22023", f"time {at} is no longer readable", detail=oldest)
+            raise NoLongerReadableError.at(at, since)
         hold = ReadHold(self, id, next(self._tokens), since if at is None else Frontier(at))
         if collection.role.stored:
             # Storage compacts on threads of its own: without a time it takes the since of that very moment.
@@ -331,6 +331,7 @@ class Controller:
         key_types: tuple[SqlType, ...] = (),
         keys: tuple[tuple[LiteralValue, ...], ...] | None = None,
         limit: int | None = None,
+        bounds: ReadBounds = UNBOUNDED,
     ) -> str:
         """Asks for index ``target`` at ``time``; the answer comes as ``PeekAnswered`` with the uuid returned here.
 
@@ -339,7 +340,7 @@ class Controller:
         hold = self.acquire_hold(target, time)
         uuid = f"p{next(self._tokens)}"
         self._peeks[uuid] = hold
-        self._send(Peek(target, uuid, time, key_types, keys, mfp, limit))
+        self._send(Peek(target, uuid, time, key_types, keys, mfp, limit, bounds))
         return uuid
 
     def cancel_peek(self, uuid: str) -> None:

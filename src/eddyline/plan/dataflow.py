@@ -226,6 +226,7 @@ class DataflowDescription(msgspec.Struct, frozen=True):
     """One dataflow: its operators and the interval of times it computes.
 
     ``as_of``: inputs are advanced to it.  ``until``: updates at or past it are suppressed (EMPTY: unbounded).
+    ``memory_bytes``: what a read's dataflow may hold on a replica; past it, it ends with an error (None: no bound).
     """
 
     name: str
@@ -233,6 +234,7 @@ class DataflowDescription(msgspec.Struct, frozen=True):
     as_of: int
     until: int
     dataflow_class: DataflowClass = DataflowClass.MAINTAINED
+    memory_bytes: int | None = None
 
     @property
     def imports(self) -> tuple[ImportSource | ImportIndex, ...]:

@@ -8,6 +8,7 @@ import msgspec
 
 from eddyline.expr.ir import LiteralValue
 from eddyline.plan.dataflow import DataflowDescription, Mfp
+from eddyline.protocol.read_costs import UNBOUNDED, PeekPhases, ReadBounds
 from eddyline.repr.types import SqlType
 
 __all__ = [
@@ -81,6 +82,7 @@ class Peek(msgspec.Struct, frozen=True, tag_field="op", tag="peek"):
     keys: tuple[tuple[LiteralValue, ...], ...] | None
     mfp: Mfp
     limit: int | None = None
+    bounds: ReadBounds = UNBOUNDED
 
 
 class CancelPeek(msgspec.Struct, frozen=True, tag_field="op", tag="cancel_peek"):
@@ -113,16 +115,19 @@ class Frontiers(msgspec.Struct, frozen=True, tag_field="op", tag="frontiers"):
 
 
 class PeekResponse(msgspec.Struct, frozen=True, tag_field="op", tag="peek_response"):
-    """Exactly one per Peek: rows, or an error (sqlstate, message, detail), or canceled.
+    """Exactly one per Peek: rows, or an error (sqlstate, message, detail), or canceled.  ``hint``: of the error.
 
     All diffs are positive and add up to the multiplicities; equal rows may come apart.  With a limit at most about that
     many rows come from each worker.
+    ``phases``: where the time went, with rows only.
     """
 
     uuid: str
     rows: RowBatch | None = None
     error: tuple[str, str, str | None] | None = None
     canceled: bool = False
+    hint: str | None = None
+    phases: PeekPhases | None = None
 
 
 class SubscribeResponse(msgspec.Struct, frozen=True, tag_field="op", tag="subscribe_response"):

@@ -37,6 +37,16 @@ class Batch:
     def __len__(self) -> int:
         return len(self.times)
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes of its own rows, whatever buffers they are slices of.  O(columns)."""
+        return self.column_bytes + self.times.nbytes + self.diffs.nbytes
+
+    @property
+    def column_bytes(self) -> int:
+        """As ``nbytes``, without times and diffs."""
+        return sum(int(c.nbytes) for c in self.columns)
+
     def __repr__(self) -> str:
         return f"Batch({len(self)} × {len(self.types)})"
 

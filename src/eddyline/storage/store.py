@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 import numpy as np
 import pyarrow as pa
 
-from eddyline.errors import make_error
+from eddyline.errors import NoLongerReadableError, make_error
 from eddyline.repr.batch import Batch
 from eddyline.repr.rowerror import ERR_TYPES, first_row_error
 from eddyline.repr.time import EMPTY, MIN_TIME, Frontier, Time
@@ -205,8 +205,7 @@ class TableStore:
         with self._state:
             at = collection.since if since is None else since
             if at < collection.since:
-                oldest = f"The oldest readable time is {collection.since}."
-                raise make_error("22023", f"time {at} is no longer readable", detail=oldest)
+                raise NoLongerReadableError.at(at, collection.since)
             self._next_token += 1
             collection.holds[self._next_token] = at
             return StorageHold(self, collection, self._next_token, at)

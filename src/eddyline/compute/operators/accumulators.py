@@ -81,6 +81,11 @@ class Accumulator(ABC):
             self._state = grown(self._state, int(slots.max()) + 1)
         return self._state[slots]
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes set aside for states."""
+        return self._state.nbytes
+
     def keep(self, slots: Int64s) -> None:
         """Renumbers: the state of old slot ``slots[i]`` becomes that of slot *i*."""
         rows = max(len(slots), 16)

@@ -14,6 +14,7 @@ import numpy as np
 
 from eddyline.compute.context import OperatorContext
 from eddyline.compute.operators.stash import Stash
+from eddyline.compute.state_size import StateSize, size_of_traces
 from eddyline.compute.stream import ArrangedOutput, Arrangement, Sealed, Stream
 from eddyline.repr.batch import Batch
 from eddyline.repr.rowerror import ERR_TYPES
@@ -77,6 +78,9 @@ class ArrangeOperator:
 
     def pending(self) -> bool:
         return not self._input.drained() or self._target > self._output.frontier or self._may_open()
+
+    def state_size(self) -> StateSize:
+        return size_of_traces((self._arrangement.oks, self._arrangement.errs))
 
     def close(self) -> None:
         self._morsel.clear()

@@ -14,6 +14,7 @@ from eddyline.compute.operators.accumulators import CountAccumulator
 from eddyline.compute.operators.group_table import GroupTable
 from eddyline.compute.operators.sealed import SealedOperator
 from eddyline.compute.operators.segments import Segments, cut_segments
+from eddyline.compute.state_size import StateSize
 from eddyline.compute.stream import Output, Stream
 from eddyline.plan.dataflow import Distinct, Threshold
 from eddyline.repr.batch import Batch, Int64s
@@ -58,6 +59,9 @@ class ThresholdOperator(SealedOperator):
         self._emit(slots[segments.group], segments.times, diffs)
         self._forget(slots)
         return iter(())
+
+    def state_size(self) -> StateSize:
+        return self._table.state_size(self._counts.nbytes)
 
     def _accumulate(self, batch: Batch) -> tuple[Segments, Int64s, Int64s, Int64s]:
         groups, slots = self._table.locate(batch.columns, len(batch))

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from eddyline.compute.operators.growable import grown
 from eddyline.compute.operators.key_log import KeyLog
+from eddyline.compute.state_size import StateSize
 from eddyline.kernels.groups import buckets_in_use, erase_slots, find_slots, first_of_hash, insert_slots
 from eddyline.repr.batch import Int64s
 from eddyline.repr.types import SqlType
@@ -76,6 +77,13 @@ class GroupTable:
     def alive(self) -> npt.NDArray[np.bool_]:
         """bool[size]."""
         return self._alive[: self.size]
+
+    def state_size(self, state_bytes: int) -> StateSize:
+        """Groups in force, and bytes, with those set aside for their states elsewhere.  O(chunks of keys)."""
+        tables = (self._head, self._following, self._hashes, self._alive)
+        capacity = sum(t.nbytes for t in tables) + self._keys.nbytes + state_bytes
+        living = self.size - self.dead
+        return StateSize(living, 1 if living else 0, capacity * living // max(1, len(self._alive)), capacity)
 
     def locate(self, columns: Sequence[pa.Array], rows: int) -> tuple[Int64s, Int64s]:
         """(group of each row: int64[rows], slot of each group: int64[g], no repeats); new keys get new slots.

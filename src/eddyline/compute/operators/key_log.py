@@ -41,6 +41,10 @@ class KeyLog:
         self._chunks.append(chunk)
         self._starts.append(start)
 
+    @property
+    def nbytes(self) -> int:
+        return sum(int(c.nbytes) for chunk in self._chunks for c in chunk)
+
     def gather(self, rows: Int64s) -> tuple[pa.Array, ...]:
         """The columns of rows ``rows``: int64[m], any order, repeats allowed."""
         if not self._types:

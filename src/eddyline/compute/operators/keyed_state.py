@@ -101,5 +101,10 @@ class KeyedState:
             ]
             yield tuple(pa.concat_arrays(list(column)) for column in zip(*parts, strict=True))
 
+    @property
+    def trace(self) -> Trace:
+        """For who asks how large it is."""
+        return self._trace
+
     def close(self) -> None:
         self._handle.close()

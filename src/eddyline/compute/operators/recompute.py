@@ -20,6 +20,7 @@ from eddyline.compute.operators.group_table import group_rows
 from eddyline.compute.operators.keyed_state import KeyedState
 from eddyline.compute.operators.sealed import SealedOperator
 from eddyline.compute.operators.segments import cut_segments
+from eddyline.compute.state_size import StateSize, size_of_traces
 from eddyline.compute.stream import Output, Stream
 from eddyline.repr.batch import Batch, Int64s
 from eddyline.repr.types import SqlType
@@ -113,6 +114,9 @@ class RecomputeOperator(SealedOperator):
             piece = rows if rounds == 1 else rows.take(chosen)
             self._round(part, piece, local[of_row[chosen]] if rounds > 1 else of_row, segments.times[in_round])
             yield
+
+    def state_size(self) -> StateSize:
+        return size_of_traces((self.state.trace, self.shown.trace))
 
     def close(self) -> None:
         super().close()

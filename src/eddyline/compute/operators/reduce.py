@@ -30,6 +30,7 @@ from eddyline.compute.operators.numeric_accumulators import DeviationAccumulator
 from eddyline.compute.operators.sealed import SealedOperator
 from eddyline.compute.operators.segments import Segments, cut_segments
 from eddyline.compute.operators.values import booleans_of
+from eddyline.compute.state_size import StateSize
 from eddyline.compute.stream import Output, Stream
 from eddyline.errors import InternalError
 from eddyline.expr.describe import describe
@@ -192,6 +193,9 @@ class ReduceOperator(SealedOperator):
         )
         self._forget(slots)
         return iter(())
+
+    def state_size(self) -> StateSize:
+        return self._table.state_size(sum(a.nbytes for a in (self._counts, *self._accumulators)))
 
     def _accumulate(self, batch: Batch) -> tuple[Segments, Int64s, list[tuple[Int64s, Int64s]]] | None:
         """Adds a piece; (segments, slot of each group, states before and after each segment by accumulator)."""

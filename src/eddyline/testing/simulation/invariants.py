@@ -115,7 +115,7 @@ class Invariants:
         if self._world.workers + ordinal not in self._world.parked or reader.inbox._awake:
             return
         awaited = [(w.slot, w.time) for w in reader._imports]
-        for peek in reader._queued.values():
+        for peek in [w.peek for w in reader.peeks.waiting.values()]:
             if peek.target in reader.traces:
                 awaited.append((reader.traces[peek.target].arrangement, Time(peek.time)))
         for slot, time in awaited:
@@ -141,7 +141,7 @@ class Invariants:
         for read in world.reads.values():
             if read.transient in waiting:
                 read.over_placeholder = True
-        for peek in reader._queued.values():
+        for peek in [w.peek for w in reader.peeks.waiting.values()]:
             target = reader.traces.get(peek.target)
             if target is not None and not target.arrangement.oks.attached and peek.uuid in world.reads:
                 world.reads[peek.uuid].over_placeholder = True
