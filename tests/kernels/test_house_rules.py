@@ -14,8 +14,8 @@ FOLDER = Path(eddyline.kernels.__file__).parent
 #: no kernels in these: names of layouts, code generators, the decorators, the list
 OTHERS = {"compiler", "row_twins", "__init__", "cells", "kernel", "memory", "registry", "warm"}
 FILES = sorted(p for p in FOLDER.glob("*.py") if p.stem not in OTHERS)
-#: what a jitted function may call besides its own file's: Python, NumPy and math as Numba has them, and memory
-SHARED = {"eddyline.kernels.memory", "eddyline.kernels.cells", "eddyline.kernels.kernel"}
+#: what a jitted function may call besides its own file's: Python, NumPy and math as Numba has them, memory, orders of values
+SHARED = {f"eddyline.kernels.{name}" for name in ("memory", "orders", "cells", "kernel")}
 
 
 def decorator_name(node: ast.expr) -> str:

@@ -21,15 +21,27 @@ from eddyline.kernels.cells import (
     DESC,
     FLOAT32,
     FLOAT64,
+    HEAD,
     INT16,
     INT32,
     INT64,
     INTERVAL,
     NULLS_FIRST,
     NUMERIC,
+    WIDTH,
 )
 from eddyline.kernels.kernel import I64, RUNS, U8, U64, VOID, kernel, read, subroutine, write
-from eddyline.kernels.memory import load_f32, load_f64, load_i16, load_i32, load_i64, load_u8, load_u64
+from eddyline.kernels.memory import (
+    copy_bytes,
+    load_f32,
+    load_f64,
+    load_i16,
+    load_i32,
+    load_i64,
+    load_u64,
+    store_i64,
+)
+from eddyline.kernels.orders import bit, compare_bytes, compare_floats, compare_ints, compare_numeric, compare_wide
 from eddyline.kernels.row_twins import (
     compact_rows_twin,
     merge_rows_twin,
@@ -59,281 +71,183 @@ FEW_ALIKE: Final = -2
 _DAY_US: Final = np.int64(86_400_000_000)
 _ZERO: Final = np.uint64(0)
 _ONE: Final = np.uint64(1)
-_10: Final = np.uint64(10)
 _32: Final = np.uint64(32)
-_LOW32: Final = np.uint64(0xFFFFFFFF)
 _INSERTION_ROWS: Final = 12
 _STEPS: Final = 8
+#: bytes of one column's descriptor, and of a run's head
+_ITEM_BYTES: Final = 8 * WIDTH
+_HEAD_BYTES: Final = 8 * HEAD
 _MIX: Final = np.uint64(0x9E3779B97F4A7C15)
 _MIX_TIME: Final = np.uint64(0xC2B2AE3D27D4EB4F)
 
 
 @subroutine
-def _bit(address: Any, position: Any) -> Any:
-    return (load_u8(address + (position >> 3)) >> np.uint64(position & 7)) & _ONE
+def _address(array: Any) -> Any:
+    return np.int64(array.ctypes.data)
 
 
 @subroutine
-def _compare_wide(a: Any, b: Any) -> Any:
-    """Two 128-bit integers by address."""
-    x = load_i64(a + 8)
-    y = load_i64(b + 8)
-    if x != y:
-        return -1 if x < y else 1
-    p = load_u64(a)
-    q = load_u64(b)
-    if p != q:
-        return -1 if p < q else 1
-    return 0
+def _is_null(item: Any, row: Any) -> Any:
+    """``item``: the address of a column's descriptor, here and below."""
+    validity = load_i64(item + 24)
+    return validity != 0 and bit(validity, load_i64(item + 32) + row) == _ZERO
 
 
 @subroutine
-def _compare_numeric(a: Any, b: Any) -> Any:
-    """By value: the magnitude with fewer decimals is scaled up until it is as fine or has outgrown 128 bits."""
-    a_high = load_i64(a + 8)
-    b_high = load_i64(b + 8)
-    a_scale = load_i64(a + 16)
-    b_scale = load_i64(b + 16)
-    if a_scale == b_scale:
-        return _compare_wide(a, b)
-    a_low = load_u64(a)
-    b_low = load_u64(b)
-    a_sign = -1 if a_high < 0 else (0 if a_high == 0 and a_low == _ZERO else 1)
-    b_sign = -1 if b_high < 0 else (0 if b_high == 0 and b_low == _ZERO else 1)
-    if a_sign != b_sign:
-        return -1 if a_sign < b_sign else 1
-    if a_sign == 0:
-        return 0
-    ah = np.uint64(a_high)
-    bh = np.uint64(b_high)
-    if a_sign < 0:
-        a_low = ~a_low + _ONE
-        ah = ~ah + (_ONE if a_low == _ZERO else _ZERO)
-        b_low = ~b_low + _ONE
-        bh = ~bh + (_ONE if b_low == _ZERO else _ZERO)
-    scale_a = a_scale < b_scale
-    high = ah if scale_a else bh
-    low = a_low if scale_a else b_low
-    steps = b_scale - a_scale if scale_a else a_scale - b_scale
-    outgrown = False
-    while steps > 0:
-        p0 = (low & _LOW32) * _10
-        p1 = (low >> _32) * _10 + (p0 >> _32)
-        p2 = (high & _LOW32) * _10 + (p1 >> _32)
-        p3 = (high >> _32) * _10 + (p2 >> _32)
-        if p3 >> _32 != _ZERO:
-            outgrown = True
-            break
-        low = (p1 << _32) | (p0 & _LOW32)
-        high = (p3 << _32) | (p2 & _LOW32)
-        steps -= 1
-    order = 1
-    if not outgrown:
-        other_high = bh if scale_a else ah
-        other_low = b_low if scale_a else a_low
-        if high == other_high and low == other_low:
-            return 0
-        order = -1 if high < other_high or (high == other_high and low < other_low) else 1
-    if not scale_a:
-        order = -order
-    return order * a_sign
-
-
-@subroutine
-def _compare_bytes(a: Any, a_size: Any, b: Any, b_size: Any) -> Any:
-    size = min(a_size, b_size)
-    at = 0
-    while at + 8 <= size and load_u64(a + at) == load_u64(b + at):
-        at += 8
-    while at < size:
-        x = load_u8(a + at)
-        y = load_u8(b + at)
-        if x != y:
-            return -1 if x < y else 1
-        at += 1
-    if a_size != b_size:
-        return -1 if a_size < b_size else 1
-    return 0
-
-
-@subroutine
-def _compare_floats(x: Any, y: Any) -> Any:
-    if x < y:
-        return -1
-    if x > y:
-        return 1
-    if x == y:
-        return 0
-    x_nan = np.isnan(x)
-    y_nan = np.isnan(y)
-    if x_nan and y_nan:
-        return 0
-    return 1 if x_nan else -1
-
-
-@subroutine
-def _compare_ints(x: Any, y: Any) -> Any:
-    if x == y:
-        return 0
-    return -1 if x < y else 1
-
-
-@subroutine
-def _is_null(descs: Any, run: Any, item: Any, row: Any) -> Any:
-    validity = descs[run, item, 3]
-    return validity != 0 and _bit(validity, descs[run, item, 4] + row) == _ZERO
-
-
-@subroutine
-def _compare_cells(a: Any, ra: Any, i: Any, b: Any, rb: Any, j: Any, item: Any) -> Any:
+def _compare_cells(p: Any, i: Any, q: Any, j: Any) -> Any:
     """SQL order of two cells that are not NULL."""
-    kind = a[ra, item, 0]
-    x = a[ra, item, 1]
-    y = b[rb, item, 1]
+    kind = load_i64(p)
+    x = load_i64(p + 8)
+    y = load_i64(q + 8)
     if kind == INT64:
-        return _compare_ints(load_i64(x + 8 * i), load_i64(y + 8 * j))
+        return compare_ints(load_i64(x + 8 * i), load_i64(y + 8 * j))
     if kind == INT32:
-        return _compare_ints(load_i32(x + 4 * i), load_i32(y + 4 * j))
+        return compare_ints(load_i32(x + 4 * i), load_i32(y + 4 * j))
     if kind == BYTES:
-        p = load_i64(a[ra, item, 2] + 8 * i)
-        q = load_i64(b[rb, item, 2] + 8 * j)
-        p_size = load_i64(a[ra, item, 2] + 8 * i + 8) - p
-        return _compare_bytes(x + p, p_size, y + q, load_i64(b[rb, item, 2] + 8 * j + 8) - q)
+        i_offset = load_i64(p + 16) + 8 * i
+        j_offset = load_i64(q + 16) + 8 * j
+        start = load_i64(i_offset)
+        other = load_i64(j_offset)
+        return compare_bytes(x + start, load_i64(i_offset + 8) - start, y + other, load_i64(j_offset + 8) - other)
     if kind == DECIMAL:
-        return _compare_wide(x + 16 * i, y + 16 * j)
+        return compare_wide(x + 16 * i, y + 16 * j)
     if kind == NUMERIC:
-        return _compare_numeric(x + 24 * i, y + 24 * j)
+        return compare_numeric(x + 24 * i, y + 24 * j)
     if kind == FLOAT64:
-        return _compare_floats(load_f64(x + 8 * i), load_f64(y + 8 * j))
+        return compare_floats(load_f64(x + 8 * i), load_f64(y + 8 * j))
     if kind == FLOAT32:
-        return _compare_floats(load_f32(x + 4 * i), load_f32(y + 4 * j))
+        return compare_floats(load_f32(x + 4 * i), load_f32(y + 4 * j))
     if kind == BITS:
-        p = np.int64(_bit(x, a[ra, item, 4] + i))
-        return _compare_ints(p, np.int64(_bit(y, b[rb, item, 4] + j)))
+        i_bit = np.int64(bit(x, load_i64(p + 32) + i))
+        return compare_ints(i_bit, np.int64(bit(y, load_i64(q + 32) + j)))
     if kind == INT16:
-        return _compare_ints(load_i16(x + 2 * i), load_i16(y + 2 * j))
+        return compare_ints(load_i16(x + 2 * i), load_i16(y + 2 * j))
     if kind == INTERVAL:
-        p = load_i64(x + 16 * i + 8)
-        q = load_i64(y + 16 * j + 8)
-        p_days = load_i32(x + 16 * i) * 30 + load_i32(x + 16 * i + 4) + p // _DAY_US
-        q_days = load_i32(y + 16 * j) * 30 + load_i32(y + 16 * j + 4) + q // _DAY_US
-        if p_days != q_days:
-            return _compare_ints(p_days, q_days)
-        return _compare_ints(p % _DAY_US, q % _DAY_US)
-    return _compare_bytes(x + 16 * i, 16, y + 16 * j, 16)  # UUID
+        i_micros = load_i64(x + 16 * i + 8)
+        j_micros = load_i64(y + 16 * j + 8)
+        i_days = load_i32(x + 16 * i) * 30 + load_i32(x + 16 * i + 4) + i_micros // _DAY_US
+        j_days = load_i32(y + 16 * j) * 30 + load_i32(y + 16 * j + 4) + j_micros // _DAY_US
+        if i_days != j_days:
+            return compare_ints(i_days, j_days)
+        return compare_ints(i_micros % _DAY_US, j_micros % _DAY_US)
+    return compare_bytes(x + 16 * i, 16, y + 16 * j, 16)  # UUID
 
 
 @subroutine
-def _compare_images(a: Any, ra: Any, i: Any, b: Any, rb: Any, j: Any, item: Any) -> Any:
+def _compare_images(p: Any, i: Any, q: Any, j: Any) -> Any:
     """Order of two cells that SQL calls equal, by how they print; 0 iff identical."""
-    kind = a[ra, item, 0]
-    x = a[ra, item, 1]
-    y = b[rb, item, 1]
+    kind = load_i64(p)
+    x = load_i64(p + 8)
+    y = load_i64(q + 8)
     if kind == NUMERIC:
-        return _compare_ints(load_i64(x + 24 * i + 16), load_i64(y + 24 * j + 16))
+        return compare_ints(load_i64(x + 24 * i + 16), load_i64(y + 24 * j + 16))
     if kind == FLOAT64:
-        p = load_f64(x + 8 * i)
-        if p != 0.0:
+        if load_f64(x + 8 * i) != 0.0:
             return 0
-        return _compare_ints(load_i64(x + 8 * i), load_i64(y + 8 * j))
+        return compare_ints(load_i64(x + 8 * i), load_i64(y + 8 * j))
     if kind == FLOAT32:
         if load_f32(x + 4 * i) != 0.0:
             return 0
-        return _compare_ints(load_i32(x + 4 * i), load_i32(y + 4 * j))
+        return compare_ints(load_i32(x + 4 * i), load_i32(y + 4 * j))
     if kind == INTERVAL:
-        order = _compare_ints(load_i32(x + 16 * i), load_i32(y + 16 * j))
+        order = compare_ints(load_i32(x + 16 * i), load_i32(y + 16 * j))
         if order != 0:
             return order
-        return _compare_ints(load_i32(x + 16 * i + 4), load_i32(y + 16 * j + 4))
+        return compare_ints(load_i32(x + 16 * i + 4), load_i32(y + 16 * j + 4))
     return 0
 
 
 @subroutine
-def _compare_rows(a: Any, ra: Any, i: Any, b: Any, rb: Any, j: Any) -> Any:
-    """Canonical order: -1, 0 (identical), 1.  ORDER BY flags are those of ``a``."""
-    items = a.shape[1]
+def _compare_rows(items: Any, a: Any, i: Any, b: Any, j: Any) -> Any:
+    """Canonical order: -1, 0 (identical), 1.  ``a``, ``b``: the addresses of the rows' ``items`` descriptors, not the
+    arrays: passing an array costs more than most comparisons.  ORDER BY flags are those of ``a``."""
     for item in range(items):
-        flags = a[ra, item, 5]
-        i_null = _is_null(a, ra, item, i)
-        j_null = _is_null(b, rb, item, j)
+        p = a + _ITEM_BYTES * item
+        q = b + _ITEM_BYTES * item
+        i_null = _is_null(p, i)
+        j_null = _is_null(q, j)
         if i_null or j_null:
             if i_null and j_null:
                 continue
             order = 1 if i_null else -1
-            return -order if flags & NULLS_FIRST else order
-        order = _compare_cells(a, ra, i, b, rb, j, item)
+            return -order if load_i64(p + 40) & NULLS_FIRST else order
+        order = _compare_cells(p, i, q, j)
         if order != 0:
-            return -order if flags & DESC else order
+            return -order if load_i64(p + 40) & DESC else order
     for item in range(items):
-        if not _is_null(a, ra, item, i):
-            order = _compare_images(a, ra, i, b, rb, j, item)
+        if not _is_null(a + _ITEM_BYTES * item, i):
+            order = _compare_images(a + _ITEM_BYTES * item, i, b + _ITEM_BYTES * item, j)
             if order != 0:
                 return order
     return 0
 
 
 @subroutine
-def _tie_before(descs: Any, words: Any, times: Any, i: Any, j: Any) -> Any:
-    """Whether row i sorts strictly before row j of one batch, their hashes being equal."""
-    if words[i] != words[j]:
-        return words[i] < words[j]
-    order = _compare_rows(descs, 0, i, descs, 0, j)
+def _tie_before(items: Any, a: Any, words: Any, times: Any, i: Any, j: Any) -> Any:
+    """Whether row i sorts strictly before row j of one batch, their hashes being equal.  All but rows: addresses."""
+    x = load_u64(words + 8 * i)
+    y = load_u64(words + 8 * j)
+    if x != y:
+        return x < y
+    order = _compare_rows(items, a, i, a, j)
     if order != 0:
         return order < 0
-    return times[i] < times[j]
+    return load_i64(times + 8 * i) < load_i64(times + 8 * j)
 
 
 @subroutine
-def _insertion_sort(descs: Any, hashes: Any, words: Any, times: Any, rows: Any, start: Any, stop: Any) -> None:
+def _insertion_sort(
+    items: Any, descs: Any, hashes: Any, words: Any, times: Any, rows: Any, start: Any, stop: Any
+) -> None:
     for k in range(start + 1, stop):
-        row = rows[k]
-        row_hash = hashes[row]
+        row = load_i64(rows + 8 * k)
+        row_hash = load_u64(hashes + 8 * row)
         at = k
         while at > start:
-            other = rows[at - 1]
-            other_hash = hashes[other]
+            other = load_i64(rows + 8 * (at - 1))
+            other_hash = load_u64(hashes + 8 * other)
             if row_hash > other_hash:
                 break
-            if row_hash == other_hash and not _tie_before(descs, words, times, row, other):
+            if row_hash == other_hash and not _tie_before(items, descs, words, times, row, other):
                 break
-            rows[at] = other
+            store_i64(rows + 8 * at, other)
             at -= 1
-        rows[at] = row
+        store_i64(rows + 8 * at, row)
 
 
 @subroutine
-def _merge_sort(descs: Any, hashes: Any, words: Any, times: Any, rows: Any, scratch: Any, begin: Any, end: Any) -> None:
-    """Stable sort of ``rows[begin:end]``: insertion sort of short stretches, then merges bottom-up."""
+def _merge_sort(
+    items: Any, descs: Any, hashes: Any, words: Any, times: Any, rows: Any, scratch: Any, begin: Any, end: Any
+) -> None:
+    """Stable sort of ``rows[begin:end]``: insertion sort of short stretches, then merges bottom-up.  Addresses."""
     for start in range(begin, end, _INSERTION_ROWS):
-        _insertion_sort(descs, hashes, words, times, rows, start, min(start + _INSERTION_ROWS, end))
+        _insertion_sort(items, descs, hashes, words, times, rows, start, min(start + _INSERTION_ROWS, end))
     width = _INSERTION_ROWS
     while width < end - begin:
         start = begin
         while start + width < end:
             middle = start + width
             stop = min(middle + width, end)
-            for k in range(start, middle):
-                scratch[k] = rows[k]
+            copy_bytes(scratch + 8 * start, rows + 8 * start, 8 * width)
             left = start
             right = middle
             out = start
             while left < middle and right < stop:
-                i = rows[right]
-                j = scratch[left]
-                right_first = hashes[i] < hashes[j]
-                if hashes[i] == hashes[j]:
-                    right_first = _tie_before(descs, words, times, i, j)
+                i = load_i64(rows + 8 * right)
+                j = load_i64(scratch + 8 * left)
+                i_hash = load_u64(hashes + 8 * i)
+                j_hash = load_u64(hashes + 8 * j)
+                right_first = i_hash < j_hash
+                if i_hash == j_hash:
+                    right_first = _tie_before(items, descs, words, times, i, j)
                 if right_first:
-                    rows[out] = i
+                    store_i64(rows + 8 * out, i)
                     right += 1
                 else:
-                    rows[out] = j
+                    store_i64(rows + 8 * out, j)
                     left += 1
                 out += 1
-            while left < middle:
-                rows[out] = scratch[left]
-                left += 1
-                out += 1
+            copy_bytes(rows + 8 * out, scratch + 8 * left, 8 * (middle - left))
             start = stop
         width *= 2
 
@@ -370,11 +284,18 @@ def sort_rows(
         bucket = np.int64((hashes[i] >> shift) & mask)
         rows[buckets[bucket]] = i
         buckets[bucket] += 1
+    items = descs.shape[1]
+    at_descs = _address(descs)
+    at_hashes = _address(hashes)
+    at_words = _address(words)
+    at_times = _address(times)
+    at_rows = _address(rows)
+    at_scratch = _address(scratch)
     begin = 0
     for b in range(count):
         end = buckets[b]
         if end - begin > 1:
-            _merge_sort(descs, hashes, words, times, rows, scratch, begin, end)
+            _merge_sort(items, at_descs, at_hashes, at_words, at_times, at_rows, at_scratch, begin, end)
         begin = end
 
 
@@ -403,6 +324,8 @@ def sum_identical(
     distinct rows have one hash.  Expected O(n).
     """
     mask = np.uint64(table.shape[0] - 1)
+    items = descs.shape[1]
+    at_descs = _address(descs)
     found = 0
     steps = _STEPS * (rows.shape[0] + 64)
     for i in range(rows.shape[0]):
@@ -413,7 +336,7 @@ def sum_identical(
         row = table[at]
         while row >= 0:
             if hashes[row] == hashes[i] and words[row] == words[i] and times[row] == times[i]:  # noqa: SIM102 - cheap tests first
-                if _compare_rows(descs, 0, row, descs, 0, i) == 0:
+                if _compare_rows(items, at_descs, row, at_descs, i) == 0:
                     break
             at = (at + _ONE) & mask
             row = table[at]
@@ -455,6 +378,8 @@ def compact_rows(
 
     Returns the number of rows kept, or OVERFLOW.  O(n).
     """
+    items = descs.shape[1]
+    at_descs = _address(descs)
     kept = 0
     k = 0
     n = rows.shape[0]
@@ -466,7 +391,7 @@ def compact_rows(
             j = rows[k]
             if hashes[j] != hashes[i] or words[j] != words[i] or times[j] != times[i]:
                 break
-            if _compare_rows(descs, 0, i, descs, 0, j) != 0:
+            if _compare_rows(items, at_descs, i, at_descs, j) != 0:
                 break
             if _overflows(total, diffs[j]):
                 return OVERFLOW
@@ -483,53 +408,66 @@ def compact_rows(
 
 
 @subroutine
-def _order_at(heads: Any, descs: Any, a: Any, i: Any, b: Any, j: Any) -> Any:
-    """Order of two rows of two runs by (key hash, second word, canonical order)."""
-    x = load_u64(heads[a, 0] + 8 * i)
-    y = load_u64(heads[b, 0] + 8 * j)
+def _order_at(items: Any, a_head: Any, a: Any, i: Any, b_head: Any, b: Any, j: Any) -> Any:
+    """Order of two rows of two runs by (key hash, second word, canonical order); addresses of heads, descriptors."""
+    x = load_u64(load_i64(a_head) + 8 * i)
+    y = load_u64(load_i64(b_head) + 8 * j)
     if x != y:
         return -1 if x < y else 1
-    x = load_u64(heads[a, 2] + heads[a, 3] * i)
-    y = load_u64(heads[b, 2] + heads[b, 3] * j)
+    x = load_u64(load_i64(a_head + 16) + load_i64(a_head + 24) * i)
+    y = load_u64(load_i64(b_head + 16) + load_i64(b_head + 24) * j)
     if x != y:
         return -1 if x < y else 1
-    return _compare_rows(descs, a, i, descs, b, j)
+    return _compare_rows(items, a, i, b, j)
 
 
 @subroutine
-def _merge_tie_before(heads: Any, descs: Any, since: Any, a: Any, i: Any, b: Any, j: Any) -> Any:
-    """Order of two rows with equal key hashes, by all that follows: ties go to the older run."""
-    x = load_u64(heads[a, 2] + heads[a, 3] * i)
-    y = load_u64(heads[b, 2] + heads[b, 3] * j)
-    if x != y:
-        return x < y
-    order = _compare_rows(descs, a, i, descs, b, j)
+def _merge_tie_before(items: Any, since: Any, a_head: Any, a: Any, i: Any, b_head: Any, b: Any, j: Any) -> Any:
+    """Whether row i of the older run stands before row j, their key hashes and second words being equal.
+
+    ``a_head``, ``b_head``: addresses of the runs' heads; ``a``, ``b``: of their descriptors.
+    """
+    order = _compare_rows(items, a, i, b, j)
     if order != 0:
         return order < 0
-    p = max(load_i64(heads[a, 4] + heads[a, 5] * i), since)
-    q = max(load_i64(heads[b, 4] + heads[b, 5] * j), since)
+    p = max(load_i64(load_i64(a_head + 32) + load_i64(a_head + 40) * i), since)
+    q = max(load_i64(load_i64(b_head + 32) + load_i64(b_head + 40) * j), since)
     if p != q:
         return p < q
-    return a < b
+    return a_head < b_head
 
 
 @subroutine
-def _sift(heads: Any, descs: Any, since: Any, cursors: Any, order: Any, count: Any) -> None:
-    """``order[:count]`` is sorted, smallest last, but for its last entry: moves that to its place."""
-    run = order[count - 1]
-    row = cursors[run]
-    row_hash = load_u64(heads[run, 0] + 8 * row)
+def _sift(items: Any, heads: Any, descs: Any, since: Any, cursors: Any, order: Any, count: Any) -> None:
+    """``order[:count]`` is sorted, smallest last, but for its last entry: moves that to its place.
+
+    ``heads``, ``descs``: addresses of the first run's; ``cursors``, ``order``: of the arrays.
+    """
+    run = load_i64(order + 8 * (count - 1))
+    row = load_i64(cursors + 8 * run)
+    head = heads + _HEAD_BYTES * run
+    row_hash = load_u64(load_i64(head) + 8 * row)
     at = count - 1
     while at > 0:
-        other = order[at - 1]
-        other_hash = load_u64(heads[other, 0] + 8 * cursors[other])
+        other = load_i64(order + 8 * (at - 1))
+        other_row = load_i64(cursors + 8 * other)
+        other_head = heads + _HEAD_BYTES * other
+        other_hash = load_u64(load_i64(other_head) + 8 * other_row)
         if row_hash < other_hash:
             break
-        if row_hash == other_hash and not _merge_tie_before(heads, descs, since, other, cursors[other], run, row):
-            break
-        order[at] = other
+        if row_hash == other_hash:
+            x = load_u64(load_i64(other_head + 16) + load_i64(other_head + 24) * other_row)
+            y = load_u64(load_i64(head + 16) + load_i64(head + 24) * row)
+            if y < x:
+                break
+            size = _ITEM_BYTES * items
+            if x == y and not _merge_tie_before(
+                items, since, other_head, descs + size * other, other_row, head, descs + size * run, row
+            ):
+                break
+        store_i64(order + 8 * at, other)
         at -= 1
-    order[at] = run
+    store_i64(order + 8 * at, run)
 
 
 @kernel(
@@ -561,6 +499,12 @@ def merge_rows(
     source at ``pick_*[n - state[2]]`` where state[2] rows were final before this slice (on entry the open row's source
     stands first).  Returns 1 if done, 0 if more is left, or OVERFLOW.  O(fuel × runs) at worst, O(fuel) for two runs.
     """
+    items = descs.shape[1]
+    at_heads = _address(heads)
+    at_descs = _address(descs)
+    at_cursors = _address(cursors)
+    at_order = _address(order)
+    size = _ITEM_BYTES * items
     active = state[0]
     if active < 0:
         active = 0
@@ -568,7 +512,7 @@ def merge_rows(
             if cursors[run] < heads[run, 1]:
                 order[active] = run
                 active += 1
-                _sift(heads, descs, since, cursors, order, active)
+                _sift(items, at_heads, at_descs, since, at_cursors, at_order, active)
     out = state[1]
     base = state[2]
     used = 0
@@ -589,7 +533,14 @@ def merge_rows(
                     out_hashes[last] == word_hash
                     and out_words[last] == word
                     and out_times[last] == time
-                    and _compare_rows(descs, pick_runs[last - base], pick_rows[last - base], descs, run, row) == 0
+                    and _compare_rows(
+                        items,
+                        at_descs + size * pick_runs[last - base],
+                        pick_rows[last - base],
+                        at_descs + size * run,
+                        row,
+                    )
+                    == 0
                 )
                 if not same and out_diffs[last] == 0:
                     out -= 1
@@ -607,7 +558,7 @@ def merge_rows(
                 out += 1
         cursors[run] = row + 1
         if row + 1 < heads[run, 1]:
-            _sift(heads, descs, since, cursors, order, active)
+            _sift(items, at_heads, at_descs, since, at_cursors, at_order, active)
         else:
             active -= 1
     if active == 0 and out > base and out_diffs[out - 1] == 0:
@@ -632,37 +583,46 @@ def pairs_equal(
     ``right_runs[k]``: in SQL's sense, NULLs as ``null_equal`` says per item, or in image if ``identical``.  O(cells).
     """
     items = left.shape[1]
+    at_left = _address(left)
+    at_right = _address(right)
     for k in range(out.shape[0]):
         i = left_rows[k]
         run = right_runs[k]
         j = right_rows[k]
         equal = True
         for item in range(items):
-            i_null = _is_null(left, 0, item, i)
-            j_null = _is_null(right, run, item, j)
+            p = at_left + _ITEM_BYTES * item
+            q = at_right + _ITEM_BYTES * (items * run + item)
+            i_null = _is_null(p, i)
+            j_null = _is_null(q, j)
             if i_null or j_null:
                 equal = i_null and j_null and null_equal[item] != 0
             else:
-                equal = _compare_cells(left, 0, i, right, run, j, item) == 0
+                equal = _compare_cells(p, i, q, j) == 0
                 if equal and identical != 0:
-                    equal = _compare_images(left, 0, i, right, run, j, item) == 0
+                    equal = _compare_images(p, i, q, j) == 0
             if not equal:
                 break
         out[k] = 1 if equal else 0
 
 
 @subroutine
-def _settle(heads: Any, run_keys: Any, keys: Any, group: Any, group_hash: Any, below: Any, run: Any, row: Any) -> Any:
-    """The first row of the group at or after ``row`` that is visible; -1 if there is none."""
-    while row < heads[run, 1] and load_u64(heads[run, 0] + 8 * row) == group_hash:
-        if load_i64(heads[run, 4] + heads[run, 5] * row) < below:
+def _settle(head: Any, items: Any, run: Any, keys: Any, group: Any, group_hash: Any, below: Any, row: Any) -> Any:
+    """The first row of the group at or after ``row`` that is visible; -1 if there is none.
+
+    Addresses of the run's head, of its key columns' descriptors (``run``) and of the groups' (``keys``).
+    """
+    rows = load_i64(head + 8)
+    hashes = load_i64(head)
+    while row < rows and load_u64(hashes + 8 * row) == group_hash:
+        if load_i64(load_i64(head + 32) + load_i64(head + 40) * row) < below:
             equal = True
-            for item in range(keys.shape[1]):
-                i_null = _is_null(keys, 0, item, group)
-                if i_null or _is_null(run_keys, run, item, row):
-                    equal = i_null and _is_null(run_keys, run, item, row)
-                else:
-                    equal = _compare_cells(keys, 0, group, run_keys, run, row, item) == 0
+            for item in range(items):
+                p = keys + _ITEM_BYTES * item
+                q = run + _ITEM_BYTES * item
+                i_null = _is_null(p, group)
+                j_null = _is_null(q, row)
+                equal = i_null and j_null if i_null or j_null else _compare_cells(p, group, q, row) == 0
                 if not equal:
                     break
             if equal:
@@ -701,18 +661,37 @@ def walk_groups(
     stops before the group that did not fit.  Returns 1 if all groups are done, 0 if the outputs are full, or OVERFLOW.
     """
     runs = heads.shape[0]
+    items = descs.shape[1]
+    key_items = keys.shape[1]
+    size = _ITEM_BYTES * items
+    key_size = _ITEM_BYTES * key_items
+    at_heads = _address(heads)
+    at_descs = _address(descs)
+    at_keys = _address(keys)
+    at_run_keys = _address(run_keys)
+    at_order = _address(order)
     capacity = out_rows.shape[0]
     for group in range(state[0], group_hashes.shape[0]):
         state[0] = group
         active = 0
         cursors = positions[group]
+        at_cursors = _address(cursors)
         for run in range(runs):
-            at = _settle(heads, run_keys, keys, group, group_hashes[group], below, run, cursors[run])
+            at = _settle(
+                at_heads + _HEAD_BYTES * run,
+                key_items,
+                at_run_keys + key_size * run,
+                at_keys,
+                group,
+                group_hashes[group],
+                below,
+                cursors[run],
+            )
             if at >= 0:
                 cursors[run] = at
                 order[active] = run
                 active += 1
-                _sift(heads, descs, below, cursors, order, active)
+                _sift(items, at_heads, at_descs, below, at_cursors, at_order, active)
         out = state[1]
         live = 0
         dead = 0
@@ -724,17 +703,38 @@ def walk_groups(
             while active > 0:
                 run = order[active - 1]
                 row = cursors[run]
-                if passed > 0 and _order_at(heads, descs, first_run, first_row, run, row) != 0:
+                if (
+                    passed > 0
+                    and _order_at(
+                        items,
+                        at_heads + _HEAD_BYTES * first_run,
+                        at_descs + size * first_run,
+                        first_row,
+                        at_heads + _HEAD_BYTES * run,
+                        at_descs + size * run,
+                        row,
+                    )
+                    != 0
+                ):
                     break
                 diff = load_i64(heads[run, 6] + heads[run, 7] * row)
                 if _overflows(total, diff):
                     return OVERFLOW
                 total += diff
                 passed += 1
-                row = _settle(heads, run_keys, keys, group, group_hashes[group], below, run, row + 1)
+                row = _settle(
+                    at_heads + _HEAD_BYTES * run,
+                    key_items,
+                    at_run_keys + key_size * run,
+                    at_keys,
+                    group,
+                    group_hashes[group],
+                    below,
+                    row + 1,
+                )
                 if row >= 0:
                     cursors[run] = row
-                    _sift(heads, descs, below, cursors, order, active)
+                    _sift(items, at_heads, at_descs, below, at_cursors, at_order, active)
                 else:
                     active -= 1
             if total > 0:
