@@ -6,11 +6,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from eddyline.compute.exchange import ExchangeOperator
-from eddyline.compute.exports import Export
+from eddyline.compute.exports import Export, IndexExport
 from eddyline.compute.imports import ImportSourceOperator
-from eddyline.compute.stream import Arrangement, Operator
+from eddyline.compute.read_state import ReadState
+from eddyline.compute.state_size import Stateful
+from eddyline.compute.stream import Arrangement, Operator, Output
+from eddyline.errors import DatabaseError
 from eddyline.plan.dataflow import DataflowDescription
 from eddyline.repr.time import Frontier
+from eddyline.trace.hasher import Hasher
 
 __all__ = ["Dataflow"]
 
@@ -26,6 +30,12 @@ class Dataflow:
     arrangements: Sequence[Arrangement]
     exchanges: dict[int, ExchangeOperator]
     sources: Sequence[ImportSourceOperator]
+    #: where streams begin
+    outputs: Sequence[Output] = ()
+    #: of a one-shot read
+    read: ReadState | None = None
+    #: it was ended before its time
+    stopped: bool = False
     #: dataflows whose exports this one imports, and theirs, and so on
     upstream: frozenset[Dataflow] = frozenset()
     #: something may be pending
@@ -77,6 +87,26 @@ class Dataflow:
                         return True
             self.unmerged = False
         return False
+
+    def held_bytes(self) -> int:
+        """What operators keep, and what is on its way between them; imported runs, which are shared, do not count.
+
+        O(operators, runs and batches).
+        """
+        waiting = sum(b.nbytes for o in self.outputs for stream in o.consumers for b in stream.updates)
+        return waiting + sum(o.state_size().capacity for o in self.operators if isinstance(o, Stateful))
+
+    def stop(self, error: DatabaseError, hasher: Hasher) -> None:
+        """Ends a read part-way: its operators go, and whoever reads its result gets ``error``."""
+        self.stopped = True
+        for operator in self.operators:
+            operator.close()
+        self.operators, self.arrangements, self.sources, self.outputs = (), (), (), ()
+        self.exchanges = {}
+        self._cursor = 0
+        for export in self.exports.values():
+            if isinstance(export, IndexExport):
+                export.fail(error, hasher)
 
     def frontiers(self) -> list[tuple[str, Frontier]]:
         return [(id, export.frontier()) for id, export in self.exports.items()]

@@ -60,6 +60,11 @@ class Mailboxes:
             self._queues[worker].append(message)
         self._wakers[worker]()
 
+    def wake_all(self) -> None:
+        """Every worker looks again at what there is to do."""
+        for waker in self._wakers:
+            waker()
+
     def take(self, worker: int) -> list[Message]:
         with self._lock:
             messages = list(self._queues[worker])

@@ -5,18 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
+import pyarrow as pa
+
 from eddyline.compute.context import OperatorContext
 from eddyline.compute.frozen import FrozenArrangement, FrozenHandle
+from eddyline.compute.operators.arrange import ERRORS_LAYOUT
 from eddyline.compute.operators.stash import Stash
 from eddyline.compute.read_state import ReadState
-from eddyline.compute.stream import ArrangedOutput, Arrangement, Stream
+from eddyline.compute.stream import ArrangedOutput, Arrangement, Sealed, Stream
+from eddyline.errors import DatabaseError
 from eddyline.protocol.messages import RowBatch, SubscribeResponse
 from eddyline.protocol.sources import Storage
 from eddyline.repr.batch import Batch
 from eddyline.repr.rowerror import ERR_TYPES, first_row_error
 from eddyline.repr.time import EMPTY, MIN_TIME, Frontier
 from eddyline.repr.types import SqlType
-from eddyline.trace.run import consolidate
+from eddyline.trace.hasher import Hasher
+from eddyline.trace.run import build_run, consolidate
 from eddyline.trace.trace import TraceHandle
 
 __all__ = ["ElsewhereExport", "Export", "IndexExport", "MaterializedViewSink", "SubscribeSink"]
@@ -56,6 +61,7 @@ class IndexExport:
         self.output = output
         self.types = types
         self.since = Frontier(context.as_of)
+        self._as_of = context.as_of
         self._until = context.until
         traces = (output.arrangement.oks, output.arrangement.errs)
         self._handles: list[TraceHandle | FrozenHandle] = [t.handle(since=self.since, through=EMPTY) for t in traces]
@@ -74,6 +80,19 @@ class IndexExport:
             self.since = since
             for handle in self._handles:
                 handle.downgrade(since)
+
+    def fail(self, error: DatabaseError, hasher: Hasher) -> None:
+        """The end of a read that was stopped: its one time is sealed, with an error, unless it was sealed before."""
+        arrangement, frontier = self.output.arrangement, self.output.frontier
+        if frontier > self._as_of or not isinstance(arrangement, Arrangement):
+            return
+        texts = (error.sqlstate, error.message, "", " ".join(t for t in (error.detail, error.hint) if t))
+        columns = tuple(pa.array([text], pa.large_string()) for text in texts)
+        errors = Batch.at(ERR_TYPES, columns, 1, self._as_of)
+        trace = arrangement.errs
+        trace.insert(build_run(errors, ERRORS_LAYOUT, hasher, lower=trace.upper, upper=self._until, since=trace.since))
+        arrangement.oks.advance_upper(self._until)
+        self.output.seal(Sealed((), errors, frontier, self._until))
 
     def close(self) -> None:
         for handle in self._handles:

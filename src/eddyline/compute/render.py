@@ -105,6 +105,7 @@ def render(
         arrangements=builder.arrangements,
         exchanges=builder.exchanges,
         sources=builder.sources,
+        outputs=builder.outputs,
     )
 
 
@@ -122,6 +123,12 @@ class _Builder:
     sources: list[ImportSourceOperator] = field(default_factory=list)
     edges: dict[int, Output | ArrangedOutput] = field(default_factory=dict)
     flattened: dict[int, Output] = field(default_factory=dict)
+    outputs: list[Output] = field(default_factory=list)
+
+    def _output(self) -> Output:
+        output = Output()
+        self.outputs.append(output)
+        return output
 
     def add(self, position: int, node: plan.Operator) -> None:
         name = f"{self.description.name}/{position}:{type(node).__name__}"
@@ -133,7 +140,7 @@ class _Builder:
             case plan.Arrange():
                 self._add_arrange(position, node, name)
             case _:
-                output = Output()
+                output = self._output()
                 self.operators.append(self._operator(node, name, output))
                 self.edges[position] = output
 
@@ -143,14 +150,14 @@ class _Builder:
         context = self.context
         match node:
             case plan.ImportSource():
-                output = Output()
+                output = self._output()
                 reader = self.runtime.sources.take(self.number, position, self.runtime.worker, node.id, context.as_of)
                 source = ImportSourceOperator(name, reader, output, context)
                 self.sources.append(source)
                 self.operators.append(source)
                 self.edges[position] = output
             case plan.ConstantSource():
-                output = Output()
+                output = self._output()
                 self.operators.append(ConstantOperator(name, node, output, context))
                 self.edges[position] = output
             case plan.ImportIndex():
@@ -264,7 +271,7 @@ class _Builder:
         if isinstance(edge, Output):
             return edge.connect()
         if position not in self.flattened:
-            output = Output()
+            output = self._output()
             name = f"{self.description.name}/{position}:flatten"
             self.operators.append(FlattenOperator(name, edge.connect(), output, self.context))
             self.flattened[position] = output
@@ -275,7 +282,7 @@ class _Builder:
         stream = self._stream(position)
         if self.runtime.workers == 1:
             return stream
-        output = Output()
+        output = self._output()
         port = len(self.exchanges)
         exchange = ExchangeOperator(
             f"{self.description.name}/{position}:exchange",

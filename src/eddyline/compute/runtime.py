@@ -21,6 +21,7 @@ from eddyline.compute.inbox import Inbox
 from eddyline.compute.interactive import InteractiveWorker
 from eddyline.compute.merge_responses import ResponseMerger, union_of
 from eddyline.compute.placement import Role
+from eddyline.compute.read_state import MemoryAccounts
 from eddyline.compute.render import SharedSources
 from eddyline.compute.sharing import SharingRegistry
 from eddyline.compute.worker import Worker
@@ -86,6 +87,7 @@ class Runtime:
         self._failed = False  # guarded by _failing
         mailboxes = Mailboxes(workers)
         sources = SharedSources(storage, workers)
+        accounts = MemoryAccounts(workers, mailboxes.wake_all)
         rendering = [
             Worker(
                 i,
@@ -94,6 +96,7 @@ class Runtime:
                 storage=storage,
                 sources=sources,
                 mailboxes=mailboxes,
+                accounts=accounts,
                 respond=self._merger.put,
                 role=role,
                 registry=registries[i] if role is Role.MAINTENANCE else None,

@@ -22,6 +22,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import assert_never
 
 from eddyline.compute.dataflow import Dataflow
@@ -34,9 +35,11 @@ from eddyline.compute.ledger import Ledger
 from eddyline.compute.peek import PeekTask, canceled
 from eddyline.compute.peek_queue import PeekQueue, answer_on_caller
 from eddyline.compute.placement import Role
+from eddyline.compute.read_state import MemoryAccounts, ReadState
 from eddyline.compute.render import RenderContext, SharedSources, render
 from eddyline.compute.sharing import SharingRegistry, Slot
 from eddyline.compute.stream import Arrangement
+from eddyline.plan.dataflow import DataflowClass, ImportIndex
 from eddyline.protocol.messages import (
     AllowCompaction,
     AllowWrites,
@@ -61,6 +64,8 @@ from eddyline.trace.hasher import Hasher
 __all__ = ["Worker"]
 
 _MERGE_FUEL_ROWS = 16_384
+#: how often what a read holds is looked at within an activation
+_WEIGH_NS = 1_000_000
 _HYDRATION_SHARE = 4  # every n-th activation is for hydration, if it has work
 
 
@@ -81,6 +86,7 @@ class Worker:
         storage: Storage,
         sources: SharedSources,
         mailboxes: Mailboxes,
+        accounts: MemoryAccounts,
         respond: Callable[[int, int, Response], None],
         role: Role = Role.SOLO,
         registry: SharingRegistry | None = None,
@@ -95,6 +101,7 @@ class Worker:
         self._storage = storage
         self._hasher = hasher
         self._mailboxes = mailboxes
+        self._accounts = accounts
         self._clock = clock
         self._activation_ns = activation_ns
         self._respond_as = respond
@@ -113,6 +120,8 @@ class Worker:
         #: live dataflows by number, which is their age
         self._dataflows: dict[int, Dataflow] = {}
         self._next_number = 0
+        #: those of reads that may hold only so much
+        self._bounded: dict[int, Dataflow] = {}
         #: the live dataflow that exports each id
         self._exporters: dict[str, Dataflow] = {}
         #: dataflows that import each collection or index
@@ -165,6 +174,7 @@ class Worker:
             moved = True
         if self._history is not None:
             return moved  # what is to run is not known yet
+        moved |= bool(self._bounded) and self._stop_reads()
         moved |= self._activate()
         moved |= self._walk()
         return moved or self._merge()
@@ -173,6 +183,8 @@ class Worker:
         for message in messages:
             number = message.channel.dataflow
             dataflow = self._dataflows.get(number)
+            if dataflow is not None and dataflow.stopped:
+                continue
             if dataflow is not None:
                 dataflow.exchanges[message.channel.operator].deliver(message)
                 dataflow.scheduled = True
@@ -227,10 +239,48 @@ class Worker:
         if dataflow is None:
             return False
         start = self._clock()
-        dataflow.activate(lambda: self._clock() - start >= self._activation_ns)
+        if dataflow.read is not None:
+            dataflow.read.look(start)
+        dataflow.activate(self._expiry(dataflow, start))
         self._after_activation(dataflow)
+        self._weigh(dataflow)
         # Even if this one had nothing to do: others may be scheduled still, and nobody wakes the worker for them.
         return True
+
+    def _expiry(self, dataflow: Dataflow, start: int) -> Callable[[], bool]:
+        """Whether an activation that began at ``start`` should end: it has lasted, or holds too much."""
+        account = None if dataflow.read is None else dataflow.read.memory
+        if account is None:
+            return lambda: self._clock() - start >= self._activation_ns
+        weighed = start
+
+        def expired() -> bool:
+            nonlocal weighed
+            now = self._clock()
+            if now - weighed >= _WEIGH_NS:
+                weighed = now
+                account.report(self.index, dataflow.held_bytes())
+            return now - start >= self._activation_ns or account.exceeded
+
+        return expired
+
+    def _weigh(self, dataflow: Dataflow) -> None:
+        """After an activation: reports what a bounded read holds, and ends it if that is too much."""
+        account = None if dataflow.read is None else dataflow.read.memory
+        if account is not None and not dataflow.stopped:
+            account.report(self.index, dataflow.held_bytes())
+            self._stop_reads()
+
+    def _stop_reads(self) -> bool:
+        """Ends this worker's part of every read that is past its bound, here or on another worker."""
+        moved = False
+        for dataflow in list(self._bounded.values()):
+            failure = None if dataflow.stopped or dataflow.read is None else dataflow.read.failure()
+            if failure is not None:
+                dataflow.stop(failure, self._hasher)
+                self._after_activation(dataflow)
+                moved = True
+        return moved
 
     def _choose(self) -> Dataflow | None:
         """The oldest scheduled steady dataflow, or when it is their turn (or none) the oldest that hydrates."""
@@ -366,6 +416,7 @@ class Worker:
         direct = {self._exporters[id] for id in imported if id in self._exporters}
         dataflow.upstream = frozenset(direct).union(*(d.upstream for d in direct))
         self._dataflows[number] = dataflow
+        self._watch_read(dataflow, frozen)
         for id in imported:
             self._importers.setdefault(id, []).append(dataflow)
         for id, export in dataflow.exports.items():
@@ -378,6 +429,26 @@ class Worker:
         self._schedule(dataflow)
         for message in self._parked.pop(number, ()):
             dataflow.exchanges[message.channel.operator].deliver(message)
+
+    def _watch_read(self, dataflow: Dataflow, frozen: Mapping[str, FrozenIndex]) -> None:
+        """What a one-shot read waits for, and what it may hold."""
+        description = dataflow.description
+        bound = description.memory_bytes
+        if bound is None and description.dataflow_class is DataflowClass.MAINTAINED:
+            return
+        frontiers: list[Callable[[], Frontier]] = []
+        for imported in description.imports:
+            if isinstance(imported, ImportIndex) and imported.id in self._indexes:
+                frontiers.append(self._indexes[imported.id].frontier)
+            elif imported.id in self._storage:
+                frontiers.append(partial(self._storage.upper, imported.id))
+        account = None if bound is None else self._accounts.take(dataflow.number, bound)
+        dataflow.read = ReadState(description.as_of, frontiers, tuple(frozen.values()), account)
+        if account is not None:
+            self._bounded[dataflow.number] = dataflow
+        for export in dataflow.exports.values():
+            if isinstance(export, IndexExport):
+                export.read = dataflow.read
 
     def _lead(self, dataflow: Dataflow) -> None:
         """A view that a connection makes anew is upstream of what goes on reading it (I4)."""
@@ -445,6 +516,7 @@ class Worker:
 
     def _drop(self, dataflow: Dataflow) -> None:
         del self._dataflows[dataflow.number]
+        self._bounded.pop(dataflow.number, None)
         for imported in dataflow.description.imports:
             importers = self._importers[imported.id]
             importers.remove(dataflow)

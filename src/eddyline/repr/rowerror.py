@@ -19,7 +19,12 @@ ERR_TYPES: Final[tuple[SqlType, ...]] = (TEXT, TEXT, TEXT, TEXT)
 
 
 def row_error(sqlstate: str, message: str, expression: str, sample: str, *, view: str | None = None) -> DatabaseError:
-    """The exception that a read raises for one errs row; ``view`` is the name of the object read, if any."""
+    """The exception that a read raises for one errs row; ``view`` is the name of the object read, if any.
+
+    Without an expression it is an error of the whole, and ``sample`` says more about it.
+    """
+    if not expression:
+        return make_error(sqlstate, message, detail=sample)
     where = f'in view "{view}", ' if view else "in "
     return make_error(sqlstate, message, detail=f"{where}expression {expression}, row {sample}")
 
