@@ -315,6 +315,7 @@ def test_as_of_the_future_waits(db: eddyline.Connection) -> None:
 
 @pytest.mark.parametrize("level", ["serializable", "strict serializable"])
 def test_isolation_levels_answer_exactly_at_their_time(db: eddyline.Connection, level: str) -> None:
+    assert rows(db, "SELECT n FROM v") == [(2,)], "a strict read: the index has caught up"
     db.execute(f"SET transaction_isolation = '{level}'")
     assert db.execute("SHOW transaction_isolation").fetchone() == (level,)
     for n in range(3, 20):
