@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
+from collections.abc import Sequence
 from random import Random
 
 import numpy as np
@@ -17,10 +18,11 @@ from eddyline.repr.types import BIGINT, BOOLEAN, DOUBLE, INTEGER, INTERVAL, NUME
 from eddyline.testing.columns import random_column
 from eddyline.testing.row_keys import row_keys
 from eddyline.trace.hasher import Hasher
+from eddyline.trace.merge import Merge
 from eddyline.trace.order import sort_prefix
 from eddyline.trace.run import Layout, Run
 from eddyline.trace.snapshot import Snapshot
-from eddyline.trace.trace import TINY_RUNS, Trace
+from eddyline.trace.trace import FAN, TINY_RUNS, Trace
 from tests.trace.multiset import Item, Oracle, build, multiset, random_batch
 
 LAYOUTS = {
@@ -364,3 +366,59 @@ def test_keys_of_another_layout_are_refused() -> None:
     hashes = hasher.hash_rows(column, (INTEGER,), 2)
     with pytest.raises(ValueError, match="cannot match"):
         Trace(layout).snapshot().probe(column, (INTEGER,), hashes, below=Frontier(0), null_safe=(False,))
+
+
+def counted_merges(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Gets the input rows of every merge that begins."""
+    begun: list[int] = []
+
+    class Counted(Merge):
+        def __init__(self, layout: Layout, runs: Sequence[Run], since: Frontier) -> None:
+            super().__init__(layout, runs, since)
+            begun.append(self.left_rows)
+
+    monkeypatch.setattr("eddyline.trace.trace.Merge", Counted)
+    return begun
+
+
+def test_rows_that_stay_are_copied_once_per_level(monkeypatch: pytest.MonkeyPatch) -> None:
+    layout, hasher, numbers = Layout((BIGINT, BIGINT), (0,)), Hasher(1), np.random.default_rng(1)
+    trace = Trace(layout)
+    begun = counted_merges(monkeypatch)
+    inserts, rows = 256, 100
+    for lower in range(inserts):
+        columns = tuple(random_numbers(numbers, rows) for _ in layout.types)
+        batch = Batch.at(layout.types, columns, rows, Time(lower))
+        trace.insert(build(batch, layout, hasher, lower=lower, upper=lower + 1, since=0))
+        while trace.work(1000):
+            continue
+    assert trace.rows == inserts * rows
+    levels = int(np.log2(inserts)) // 2
+    assert sum(begun) <= (levels + 1) * trace.rows
+    assert trace.runs <= (FAN - 1) * (levels + 1)
+
+
+def test_updates_that_since_has_passed_keep_a_trace_near_its_live_rows() -> None:
+    layout, hasher = Layout((BIGINT, BIGINT), (0,)), Hasher(1)
+    trace = Trace(layout)
+    handle = trace.handle(since=Frontier(0), through=EMPTY)
+    live, changed = 4000, 100
+    keys = np.arange(live)
+    values = np.zeros(live, np.int64)
+    first = Batch.at(layout.types, (pa.array(keys), pa.array(values)), live, Time(0))
+    trace.insert(build(first, layout, hasher, lower=0, upper=1, since=0))
+    numbers = np.random.default_rng(1)
+    most = 0
+    for lower in range(1, 600):
+        picked = np.sort(numbers.choice(live, changed, replace=False))
+        old = values[picked].copy()
+        values[picked] += 1
+        columns = (pa.array(np.tile(keys[picked], 2)), pa.array(np.concatenate((old, values[picked]))))
+        diffs = np.repeat(np.array([-1, 1]), changed)
+        batch = Batch(layout.types, columns, np.full(2 * changed, lower), diffs)
+        trace.insert(build(batch, layout, hasher, lower=lower, upper=lower + 1, since=trace.since))
+        handle.downgrade(Frontier(lower))
+        most = max(most, trace.rows)
+    assert most <= 2.5 * live
+    found = trace.snapshot().read_at(Time(599))
+    assert sorted(zip(*(c.to_pylist() for c in found.columns), strict=True)) == list(enumerate(values.tolist()))

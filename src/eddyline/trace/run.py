@@ -61,6 +61,7 @@ class Run:
     """Updates with lower <= time < upper (before advancing to ``since``); see the module's invariants."""
 
     __slots__ = (
+        "_retractions",
         "columns",
         "descriptors",
         "diffs",
@@ -97,6 +98,7 @@ class Run:
         self.lower = lower
         self.upper = upper
         self.since = since
+        self._retractions = -1
         described = describe(columns, cell_kinds(layout.types))
         if layout.order:
             described = np.concatenate((order_descriptors(described, layout.order), described))
@@ -131,6 +133,13 @@ class Run:
     def skip(self) -> int:
         """Descriptors before the columns'."""
         return len(self.layout.order)
+
+    @property
+    def retractions(self) -> int:
+        """Updates with a negative diff.  O(rows) the first time; a race counts them twice, alike."""
+        if self._retractions < 0:
+            self._retractions = int(np.count_nonzero(self.diffs < 0))
+        return self._retractions
 
     @property
     def nbytes(self) -> int:
