@@ -14,7 +14,7 @@ from eddyline.compute.pair import Pair
 from eddyline.compute.solo import Solo
 from eddyline.controller.controller import Controller
 from eddyline.controller.events import Event, PeekAnswered, SubscriptionChanged
-from eddyline.expr.ir import LiteralValue, Mfp
+from eddyline.expr.ir import LiteralValue, Mfp, SortKey
 from eddyline.plan.dataflow import (
     Arrange,
     DataflowClass,
@@ -143,9 +143,10 @@ class Harness:
         mfp: Mfp | None = None,
         types: tuple[SqlType, ...] = PAIR,
         limit: int | None = None,
+        order: tuple[SortKey, ...] = (),
     ) -> str:
         return self.controller.peek(
-            target, Time(time), mfp or identity(types), key_types=types[:1], keys=keys, limit=limit
+            target, Time(time), mfp or identity(types), key_types=types[:1], keys=keys, limit=limit, order=order
         )
 
     def read(

@@ -1,24 +1,12 @@
-"""Limits on answers, and the merging of partial ones."""
+"""The merging of partial answers."""
 
 from __future__ import annotations
 
-import numpy as np
-
 from eddyline.compute.merge_responses import ResponseMerger
-from eddyline.compute.peek import limited
 from eddyline.protocol.messages import Frontiers, PeekResponse, Response, RowBatch, Status
 from eddyline.repr.batch import Batch
 from eddyline.repr.time import EMPTY
 from tests.compute.runtime_harness import pairs, rows_of
-
-
-def test_a_limit_counts_multiplicities() -> None:
-    batch = pairs([(1, 1), (2, 2), (3, 3)], [2, 3, 1])
-    for limit in range(8):
-        cut = limited(batch, limit)
-        assert int(cut.diffs.sum()) == min(limit, 6)
-        assert np.all(cut.diffs > 0)
-    assert limited(batch, None) is batch
 
 
 class Merged:

@@ -10,7 +10,7 @@ import pytest
 
 from eddyline.controller.events import Hydrated
 from eddyline.errors import DatabaseError
-from eddyline.expr.ir import Call, Column, FilterStep, Literal, MapStep, Mfp
+from eddyline.expr.ir import Call, Column, FilterStep, Literal, MapStep, Mfp, SortKey
 from eddyline.plan.dataflow import (
     Arrange,
     ExportIndex,
@@ -75,16 +75,34 @@ def test_peek_of_a_quiet_table_is_answered_when_another_table_commits(workers: i
     assert db.read("i", db.time) == {(1, 1): 1}
 
 
-def test_multiplicities_and_limit(workers: int) -> None:
+def test_multiplicities(workers: int) -> None:
     db = Harness(workers)
     db.table("t")
     db.commit({"t": pairs([(1, 1)] * 3 + [(1, 2)])})
     db.controller.create_dataflow(indexed("i", "t"))
     assert db.read("i") == {(1, 1): 3, (1, 2): 1}
-    uuid = db.peek("i", db.time, ((1,),), limit=2)
+
+
+def test_the_first_rows_of_a_walk_are_enough(workers: int) -> None:
+    db = Harness(workers)
+    db.table("t")
+    rows = [(n, n % 7) for n in range(3000)]
+    db.commit({"t": pairs(rows)})
+    db.commit({"t": pairs([(n, n % 7) for n in range(0, 3000, 3)], [-1] * 1000)})
+    db.controller.create_dataflow(indexed("i", "t"))
+    live = [r for r in rows if r[0] % 3]
+    for order, key in (((SortKey(1), SortKey(0, desc=True)), lambda r: (r[1], -r[0])), ((SortKey(0),), lambda r: r)):
+        uuid = db.peek("i", db.time, limit=5, order=order)
+        db.settle()
+        (answer,) = db.answers(uuid)
+        found = rows_of(answer)
+        assert set(sorted(live, key=key)[:5]) <= set(found)
+        assert len(found) <= 5 * workers, "nothing beyond what is asked for comes from a worker"
+    uuid = db.peek("i", db.time, limit=5)
     db.settle()
     (answer,) = db.answers(uuid)
-    assert sum(rows_of(answer).values()) == 2
+    assert sum(rows_of(answer).values()) >= 5
+    assert set(rows_of(answer)) <= set(live)
 
 
 def test_index_is_joined_with_a_table_by_reference_at_every_time(workers: int) -> None:

@@ -317,3 +317,31 @@ def test_accepted_and_ignored(db: eddyline.Connection) -> None:
     cursor = db.cursor()
     cursor.setinputsizes([None])
     cursor.setoutputsize(10, 0)
+
+
+@pytest.mark.parametrize("indexed", [False, True])
+def test_ad_hoc_reads_agree_with_maintained_views_after_retractions(indexed: bool) -> None:
+    """The operators of a read's one time, and the first rows of a walk, against what is kept fresh."""
+    aggregates = "SELECT g, count(*) AS n, min(v) AS a, max(w) AS b, sum(v) AS s, max(v) FILTER (WHERE v < 5) AS f"
+    with eddyline.connect() as db:
+        db.execute("CREATE TABLE t (g integer, v integer, w text)")
+        db.execute(f"CREATE VIEW grouped AS {aggregates} FROM t GROUP BY g")
+        db.execute("CREATE VIEW top AS SELECT g, v, w FROM t ORDER BY v DESC, w LIMIT 5 OFFSET 2")
+        for view in ("grouped", "top"):
+            db.execute(f"CREATE INDEX {view}_i ON {view} (g)")
+        if indexed:
+            db.execute("CREATE INDEX t_i ON t (g)")
+        rows = [(n % 4, n * 7 % 23, f"w{n * 5 % 31:02}") for n in range(300)]
+        db.executemany("INSERT INTO t VALUES ($1, $2, $3)", rows)
+        for change in ("DELETE FROM t WHERE v > 18", "UPDATE t SET v = v + 1, w = 'x' WHERE g = 2 AND v % 3 = 0"):
+            for grouped in ("GROUP BY g", ""):
+                query = f"{aggregates} FROM t GROUP BY g" if grouped else "SELECT min(v), max(w), count(*) FROM t"
+                kept = "SELECT * FROM grouped" if grouped else "SELECT min(a), max(b), sum(n)::bigint FROM grouped"
+                assert sorted(db.execute(query).fetchall()) == sorted(db.execute(kept).fetchall())
+            query = "SELECT g, v, w FROM t ORDER BY v DESC, w LIMIT 5 OFFSET 2"
+            kept = "SELECT g, v, w FROM top ORDER BY v DESC, w"
+            assert db.execute(query).fetchall() == db.execute(kept).fetchall()
+            assert db.execute(query.replace("5", "$1"), [0]).fetchall() == []
+            joined = "SELECT t.g, t.v, t.w FROM t JOIN t AS u ON t.g = u.g ORDER BY t.v DESC, t.w LIMIT 3"
+            assert db.execute(joined).fetchall() == db.execute(joined.replace("LIMIT 3", "")).fetchall()[:3]
+            db.execute(change)

@@ -7,9 +7,10 @@ from typing import Any
 
 from eddyline.adapter.copy_from import copy_from
 from eddyline.adapter.copy_to import copy_to
+from eddyline.adapter.finishing import finishing
 from eddyline.adapter.outcome import Outcome, ResultSet
 from eddyline.adapter.overlay import overlaid
-from eddyline.adapter.read import ReadContext, finish, read_rows
+from eddyline.adapter.read import ReadContext, read_rows
 from eddyline.adapter.read_plan import plan_read
 from eddyline.errors import unsupported
 from eddyline.expr.ir import Literal
@@ -50,5 +51,5 @@ def _result(context: ReadContext, query: BoundQuery, parameters: Sequence[Litera
     if writes:
         relation = overlaid(relation, context.catalog, writes)
     plan = plan_read(relation, context.catalog, use_indexes=not writes)
-    batch, at = read_rows(context, plan, relation, parameters)
-    return finish(query, batch, parameters, at)
+    end = finishing(query, parameters)
+    return end.result(*read_rows(context, plan, relation, parameters, first=end.first))

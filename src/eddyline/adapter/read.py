@@ -1,4 +1,4 @@
-"""Running a read: choosing its time, holding its inputs there, peeking, finishing.
+"""Running a read: choosing its time, holding its inputs there, peeking.
 
 A strict read's time is the last write to its base tables (at or before T*), moved up to the least time at which what it
 reads is readable; the answer is the same at any time in between.  See ``docs/model.md``.
@@ -12,21 +12,19 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import NamedTuple
 
-import numpy as np
 import pyarrow as pa
 
 from eddyline.adapter.engine import Engine, Waiter
-from eddyline.adapter.outcome import ResultSet
 from eddyline.adapter.read_plan import ReadPlan, plan_read, with_clock
 from eddyline.adapter.settings import SERIALIZABLE
 from eddyline.adapter.transaction import Transaction
 from eddyline.controller.controller import Controller
 from eddyline.errors import DatabaseError, NoLongerReadableError, OperationalError, make_error
-from eddyline.expr.evaluate import evaluate
-from eddyline.expr.ir import Column, Expr, FilterStep, Literal, LiteralValue, MapStep, Mfp, Parameter, rewrite
+from eddyline.expr.ir import Column, Expr, FilterStep, Literal, LiteralValue, MapStep, Mfp, Parameter, SortKey, rewrite
 from eddyline.expr.mfp import apply_mfp
-from eddyline.expr.text_io import literal_array, literal_scalar, to_python
+from eddyline.expr.text_io import literal_array, literal_scalar
 from eddyline.plan.dataflow import (
     Arrange,
     DataflowClass,
@@ -35,23 +33,23 @@ from eddyline.plan.dataflow import (
     ImportIndex,
     ImportSource,
     Operator,
+    TopK,
 )
 from eddyline.plan.fast_path import ConstantPlan, PeekPlan, substitute_in_fast_path
 from eddyline.plan.lower import lower
-from eddyline.plan.parameters import bind_parameters, substitute_parameters
+from eddyline.plan.parameters import substitute_parameters
 from eddyline.plan.relation import Relation
 from eddyline.protocol.messages import Peek, PeekResponse
-from eddyline.protocol.read_costs import UNBOUNDED, PeekPhases, ReadBounds, out_of_memory, result_too_large
-from eddyline.repr.batch import Batch, Int64s, concat_arrays
+from eddyline.protocol.read_costs import UNBOUNDED, PeekPhases, ReadBounds
+from eddyline.repr.batch import Batch, concat_arrays
 from eddyline.repr.ids import transient_id
 from eddyline.repr.rowerror import first_row_error
 from eddyline.repr.time import EMPTY, Frontier, Time
 from eddyline.repr.types import Kind, SqlType, arrow_type
 from eddyline.sql.catalog_view import CatalogView
-from eddyline.sql.query import BoundQuery
-from eddyline.trace.order import order_rows
 
 __all__ = [
+    "FirstRows",
     "Interrupt",
     "ObjectDroppedError",
     "ReadAnswer",
@@ -59,8 +57,6 @@ __all__ = [
     "answer_read",
     "choose_time",
     "constant_rows_of_each",
-    "constant_value",
-    "finish",
     "held_time",
     "imported",
     "is_one_row_of_parameters",
@@ -152,6 +148,28 @@ class ObjectDroppedError(OperationalError):
     default_sqlstate = "40001"
 
 
+class FirstRows(NamedTuple):
+    """What of a result is wanted: the first ``limit`` rows in ``order`` (ties: canonical order), any if it is empty."""
+
+    limit: int
+    order: tuple[SortKey, ...]
+
+
+class _Wanted(NamedTuple):
+    """What a read may take, and which rows are enough (None: all)."""
+
+    bounds: ReadBounds
+    first: FirstRows | None
+
+    @property
+    def limit(self) -> int | None:
+        return None if self.first is None else self.first.limit
+
+    @property
+    def order(self) -> tuple[SortKey, ...]:
+        return () if self.first is None else self.first.order
+
+
 def read_rows(
     context: ReadContext,
     plan: ReadPlan,
@@ -159,10 +177,11 @@ def read_rows(
     parameters: Sequence[Literal],
     *,
     as_of: Time | None = None,
+    first: FirstRows | None = None,
 ) -> tuple[Batch, Time]:
     """As ``answer_read``, for rows that the statement goes on with and are no result: they have no largest size."""
     bounds = ReadBounds(memory=context.bounds.memory)
-    answer = answer_read(context, plan, relation, parameters, bounds=bounds, as_of=as_of)
+    answer = answer_read(context, plan, relation, parameters, bounds=bounds, as_of=as_of, first=first)
     return answer.rows, answer.at
 
 
@@ -174,9 +193,11 @@ def answer_read(
     *,
     bounds: ReadBounds,
     as_of: Time | None = None,
+    first: FirstRows | None = None,
 ) -> ReadAnswer:
     """Runs ``plan``.
 
+    ``first``: that they are enough, so that reading the others may be saved; more may come, in any order.
     ``relation`` is what the plan was made from: where the time can't be read from indexes any more, it is planned again
     over storage.  Raises what the rows raise; 22023 for an unreadable ``as_of``; 53200 and 54000 past ``bounds``;
     57014; 58000.
@@ -185,12 +206,13 @@ def answer_read(
         start = time.perf_counter_ns()
         rows = _constant_rows(plan, parameters, context)
         return ReadAnswer(rows, _time_without_tables(context, as_of), plan, _on_this_thread(start, len(rows)))
+    wanted = _Wanted(bounds, first)
     try:
-        return _read_at(context, plan, parameters, as_of, bounds)
+        return _read_at(context, plan, parameters, as_of, wanted)
     except (NoLongerReadableError, ObjectDroppedError):
         if not plan.facts.indexes:
             raise
-    return _read_at(context, plan_read(relation, context.catalog, use_indexes=False), parameters, as_of, bounds)
+    return _read_at(context, plan_read(relation, context.catalog, use_indexes=False), parameters, as_of, wanted)
 
 
 def _on_this_thread(start_ns: int, rows: int) -> PeekPhases:
@@ -280,7 +302,7 @@ def _time_without_tables(context: ReadContext, as_of: Time | None) -> Time:
 
 
 def _read_at(
-    context: ReadContext, plan: ReadPlan, parameters: Sequence[Literal], as_of: Time | None, bounds: ReadBounds
+    context: ReadContext, plan: ReadPlan, parameters: Sequence[Literal], as_of: Time | None, wanted: _Wanted
 ) -> ReadAnswer:
     if as_of is not None:
         _wait_closed(context, plan, as_of)
@@ -288,8 +310,11 @@ def _read_at(
     if isinstance(prepared, PeekPlan):
         if prepared.from_storage:
             return _look_up_storage(context, plan, prepared, as_of)
-        return _peek_index(context, plan, prepared, as_of, bounds)
-    return _peek_one_shot(context, plan, prepared, as_of, bounds)
+        return _peek_index(context, plan, prepared, as_of, wanted)
+    if wanted.order and wanted.limit is not None:
+        top = TopK(len(prepared) - 1, (), wanted.order, wanted.limit, 0, prepared[-1].types)
+        prepared = (*prepared, top)
+    return _peek_one_shot(context, plan, prepared, as_of, wanted)
 
 
 def _look_up_storage(context: ReadContext, plan: ReadPlan, peek: PeekPlan, as_of: Time | None) -> ReadAnswer:
@@ -318,20 +343,23 @@ def _look_up_storage(context: ReadContext, plan: ReadPlan, peek: PeekPlan, as_of
 
 
 def _peek_index(
-    context: ReadContext, plan: ReadPlan, peek: PeekPlan, as_of: Time | None, bounds: ReadBounds
+    context: ReadContext, plan: ReadPlan, peek: PeekPlan, as_of: Time | None, wanted: _Wanted
 ) -> ReadAnswer:
     """Off the index: on this thread if it has sealed the time, else by the replica once it has."""
     engine, interrupt = context.engine, context.interrupt
     keys = peek.literal_keys()
     with engine.control() as controller:
         at = choose_time(context, controller, (peek.index,), plan.tables, as_of)
-    lookup = Peek(peek.index, "", at, peek.key_types, keys, peek.mfp, bounds=bounds)
+    limit, order, bounds = wanted.limit, wanted.order, wanted.bounds
+    lookup = Peek(peek.index, "", at, peek.key_types, keys, peek.mfp, limit, order, bounds)
     answer = engine.answer_now(lookup, interrupt.expired)
     if answer is None:
         waiter = Waiter()
         with engine.control() as controller:
             _check_there(controller, (peek.index,))
-            uuid = controller.peek(peek.index, at, peek.mfp, key_types=peek.key_types, keys=keys, bounds=bounds)
+            uuid = controller.peek(
+                peek.index, at, peek.mfp, key_types=peek.key_types, keys=keys, limit=limit, order=order, bounds=bounds
+            )
             engine.expect(uuid, waiter)
         try:
             answer = _wait(context, waiter)
@@ -345,7 +373,7 @@ def _peek_one_shot(
     plan: ReadPlan,
     operators: tuple[Operator, ...],
     as_of: Time | None,
-    bounds: ReadBounds,
+    wanted: _Wanted,
 ) -> ReadAnswer:
     """By a dataflow that lives for this read."""
     engine, waiter = context.engine, Waiter()
@@ -355,8 +383,9 @@ def _peek_one_shot(
         engine.control() as controller,
         held_time(context, controller, imported(operators), plan.tables, as_of) as at,
     ):
-        controller.create_dataflow(_one_shot(transient, operators, at, bounds.memory), as_of=at)
-        uuid = controller.peek(transient, at, Mfp((), tuple(range(len(types))), types), bounds=bounds)
+        controller.create_dataflow(_one_shot(transient, operators, at, wanted.bounds.memory), as_of=at)
+        everything = Mfp((), tuple(range(len(types))), types)
+        uuid = controller.peek(transient, at, everything, limit=wanted.limit, bounds=wanted.bounds)
         engine.expect(uuid, waiter)
     try:
         answer = _wait(context, waiter)
@@ -380,7 +409,7 @@ def _prepared(context: ReadContext, plan: ReadPlan, parameters: Sequence[Literal
         relation = substitute_parameters(relation, parameters)
     if plan.clocked:
         relation = with_clock(relation, context.transaction.now_us)
-    return lower(relation, plan.facts.indexes, unique_keys=plan.facts.unique_keys)
+    return lower(relation, plan.facts.indexes, unique_keys=plan.facts.unique_keys, single_time=True)
 
 
 def imported(operators: Sequence[Operator]) -> tuple[str, ...]:
@@ -493,79 +522,3 @@ def _read_answer(answer: PeekResponse, context: ReadContext, at: Time, plan: Rea
     assert isinstance(batch, Batch)
     assert answer.phases is not None, "an answer with rows says where its time went"
     return ReadAnswer(batch, at, plan, answer.phases)
-
-
-def finish(
-    query: BoundQuery, batch: Batch, parameters: Sequence[Literal], at: Time, bounds: ReadBounds = UNBOUNDED
-) -> ResultSet:
-    """Rows in result order: multiplicities expanded, ORDER BY, OFFSET, LIMIT, hidden columns gone.
-
-    53200 or 54000 before anything is made that is past ``bounds``.
-    """
-    offset = _count(query.offset, parameters, "2201X", "OFFSET must not be negative") or 0
-    limit = _count(query.limit, parameters, "2201W", "LIMIT must not be negative")
-    rows = len(batch)
-    picked: np.ndarray | None = None
-    if query.order and rows > 1:
-        picked = order_rows(batch.columns, batch.types, query.order, rows)
-    if rows and int(batch.diffs.max()) > 1:
-        base = np.arange(rows) if picked is None else picked
-        times, base = _shown(batch.diffs, base, None if limit is None else offset + limit)
-        rows = int(times.sum())
-        _check_finished(batch, query, rows, bounds)
-        picked = np.repeat(base, times)
-    if offset or limit is not None:
-        stop = rows if limit is None else min(rows, offset + limit)
-        base = np.arange(rows) if picked is None else picked
-        picked = base[offset:stop]
-    width = len(query.types)
-    columns = batch.columns[:width]
-    _check_finished(batch, query, rows if picked is None else len(picked), bounds)
-    if picked is not None:
-        index = pa.array(picked)
-        columns = tuple(c.take(index) for c in columns)
-        rows = len(picked)
-    return ResultSet(query.names, query.types, columns, rows, at)
-
-
-def _shown(diffs: Int64s, order: Int64s, most: int | None) -> tuple[Int64s, Int64s]:
-    """How often each of the rows in ``order`` is shown, and which rows, if ``most`` are shown in all."""
-    shown = diffs[order]
-    if most is None:
-        return shown, order
-    before = np.cumsum(shown) - shown
-    kept = int(np.searchsorted(before, most))
-    return np.minimum(shown[:kept], most - before[:kept]), order[:kept]
-
-
-def _check_finished(batch: Batch, query: BoundQuery, rows: int, bounds: ReadBounds) -> None:
-    """Whether ``rows`` of the batch, of average size, may be a result, or be held beside it."""
-    if not len(batch) or bounds == UNBOUNDED:
-        return
-    share = rows / len(batch)
-    size = int(sum(int(c.nbytes) for c in batch.columns[: len(query.types)]) * share)
-    if bounds.result is not None and size > bounds.result:
-        raise result_too_large(size, bounds.result)
-    held = batch.nbytes + (size if rows > len(batch) else 0)
-    if bounds.memory is not None and held > bounds.memory:
-        raise out_of_memory(held, bounds.memory)
-
-
-def _count(expr: Expr | None, parameters: Sequence[Literal], sqlstate: str, message: str) -> int | None:
-    if expr is None:
-        return None
-    value = constant_value(bind_parameters(expr, parameters))
-    if value is None:
-        return None
-    assert isinstance(value, int)
-    if value < 0:
-        raise make_error(sqlstate, message)
-    return value
-
-
-def constant_value(expr: Expr) -> object:
-    """The Python value of an expression without columns; raises its error."""
-    done = evaluate(expr, (), 1)
-    if done.errors is not None:
-        raise make_error(done.errors.sqlstates[0], done.errors.messages[0])
-    return to_python(done.array, expr.type)[0]

@@ -59,7 +59,7 @@ def plan_read(relation: Relation, catalog: CatalogView, *, use_indexes: bool = T
     return ReadPlan(
         relation=optimized,
         fast=fast,
-        operators=lower(optimized, facts.indexes, unique_keys=facts.unique_keys) if fixed else None,
+        operators=lower(optimized, facts.indexes, unique_keys=facts.unique_keys, single_time=True) if fixed else None,
         tables=base_tables(gets(relation), catalog),
         facts=facts,
         stored_keys=stored_keys,

@@ -20,6 +20,7 @@ from eddyline.adapter.copy import copy
 from eddyline.adapter.define import Definition, define, define_table_as
 from eddyline.adapter.engine import Engine
 from eddyline.adapter.explain import explain
+from eddyline.adapter.finishing import constant_value, finishing
 from eddyline.adapter.outcome import Outcome, ResultSet, SubscriptionFeed
 from eddyline.adapter.overlay import overlaid
 from eddyline.adapter.prepare import Prepared, bind_parsed, literals_of, prepare_text
@@ -29,8 +30,6 @@ from eddyline.adapter.read import (
     ReadContext,
     answer_read,
     cancelled_error,
-    constant_value,
-    finish,
     read_rows,
 )
 from eddyline.adapter.read_plan import ReadPlan, plan_read
@@ -592,8 +591,9 @@ class Session:
         assert plan is not None
         # What a LIMIT leaves is known only in the end.
         walked = bounds if query.limit is None else ReadBounds(memory=bounds.memory)
-        answer = answer_read(context, plan, relation, literals, bounds=walked, as_of=as_of)
-        return finish(query, answer.rows, literals, answer.at, bounds), answer
+        end = finishing(query, literals)
+        answer = answer_read(context, plan, relation, literals, bounds=walked, as_of=as_of, first=end.first)
+        return end.result(answer.rows, answer.at, bounds), answer
 
     # -- bulk calls -------------------------------------------------------------------------------------------------
 

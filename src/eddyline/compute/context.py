@@ -27,6 +27,11 @@ class OperatorContext:
     workers: int = 1
     budget_rows: int = BUDGET_ROWS
 
+    @property
+    def single_time(self) -> bool:
+        """Whether nothing past as_of is ever seen: the dataflow of one read."""
+        return self.until == self.as_of + 1
+
     def owns_hash(self, key_hash: int) -> bool:
         """Whether rows with this key hash are this worker's."""
         return key_hash % self.workers == self.worker

@@ -26,12 +26,13 @@ from eddyline.repr.batch import Batch, concat_arrays
 from eddyline.repr.rowerror import first_row_error
 from eddyline.repr.time import Frontier, Time
 from eddyline.repr.types import SqlType
+from eddyline.trace.best_rows import BestRows
 from eddyline.trace.duplicates import first_equal
 from eddyline.trace.hasher import Hasher
 from eddyline.trace.run import consolidate
 from eddyline.trace.snapshot import Matches
 
-__all__ = ["PeekTask", "PeekTiming", "canceled", "limited", "peek_error"]
+__all__ = ["PeekTask", "PeekTiming", "canceled", "peek_error"]
 
 _SLICE_ROWS = 65_536
 #: matches that a lookup takes in one step; most have fewer
@@ -46,16 +47,6 @@ def peek_error(uuid: str, error: DatabaseError) -> PeekResponse:
 
 def canceled(uuid: str) -> PeekResponse:
     return PeekResponse(uuid, canceled=True)
-
-
-def limited(batch: Batch, limit: int | None) -> Batch:
-    """The first rows whose multiplicities add up to ``limit``."""
-    if limit is None or int(batch.diffs.sum()) <= limit:
-        return batch
-    before = np.cumsum(batch.diffs) - batch.diffs
-    kept = batch.slice(0, int(np.searchsorted(before, limit)))
-    room = limit - before[: len(kept)]
-    return Batch(kept.types, kept.columns, kept.times, np.minimum(kept.diffs, room))
 
 
 class PeekTiming:
@@ -125,6 +116,7 @@ class PeekTask:
         timing.ready(export)
         self._rows: list[Batch] = []
         self._count = 0  # of the rows, with multiplicities
+        self._best: BestRows | None = None  # of those that come in large batches, if only the first are wanted
         self._failing: Batch | None = None
         self._walk: Iterator[Batch] | None = None
         self._lookup: Iterator[Matches] | None = None
@@ -178,7 +170,9 @@ class PeekTask:
 
     def _complete(self) -> bool:
         """Nothing that is still to come could change the answer."""
-        return self._failing is not None or (self.peek.limit is not None and self._count >= self.peek.limit)
+        limit = self.peek.limit
+        enough = limit is not None and not self.peek.order and self._count >= limit
+        return self._failing is not None or enough
 
     def _start(self) -> PeekResponse | None:
         failure = None if self._export.read is None else self._export.read.failure()
@@ -237,15 +231,21 @@ class PeekTask:
         rows, errors = apply_mfp(self.peek.mfp, batch)
         if errors is not None and len(errors):
             self._failing = errors
-        if len(rows):
+        if not len(rows):
+            return
+        limit = self.peek.limit
+        if limit is not None and self.peek.order and (self._best is not None or len(rows) > limit):
+            self._best = self._best or BestRows(rows.types, self.peek.order, limit)
+            self._best.add(rows)
+        else:
             self._rows.append(rows)
             self._count += int(rows.diffs.sum())
             self._collected_bytes += rows.nbytes
             self._result_bytes += rows.column_bytes
-            self._check_memory()
-            bound = self.peek.bounds.result
-            if bound is not None and self._result_bytes > bound:
-                raise result_too_large(self._result_bytes, bound)
+        self._check_memory()
+        bound = self.peek.bounds.result
+        if bound is not None and self._result_bytes > bound:
+            raise result_too_large(self._result_bytes, bound)
 
     def _check_memory(self) -> None:
         """What was collected, beside what the dataflow behind it holds, if there is one."""
@@ -254,6 +254,8 @@ class PeekTask:
             return
         account = None if self._export.read is None else self._export.read.memory
         held = self._collected_bytes + self._matched_bytes + (0 if account is None else account.held())
+        if self._best is not None:
+            held += self._best.nbytes
         if held > bound:
             raise out_of_memory(held, bound)
 
@@ -261,10 +263,12 @@ class PeekTask:
         self._timing.walked()
         if self._failing is not None:
             return self._row_error(self._failing)
-        limit = self.peek.limit
-        rows = limited(Batch.concat(self.peek.mfp.types, self._rows), limit)
-        count = self._count if limit is None else min(limit, self._count)
-        return PeekResponse(self.peek.uuid, rows=RowBatch(rows), phases=self._timing.phases(self._lane, count))
+        if self._best is not None:
+            first = self._best.chosen().rows
+            self._rows.append(first)
+            self._count += int(first.diffs.sum())
+        rows = Batch.concat(self.peek.mfp.types, self._rows)
+        return PeekResponse(self.peek.uuid, rows=RowBatch(rows), phases=self._timing.phases(self._lane, self._count))
 
     def _row_error(self, failing: Batch) -> PeekResponse:
         return peek_error(self.peek.uuid, first_row_error(failing, view=self._export.view))

@@ -25,6 +25,8 @@ from eddyline.compute.operators.flat_map import FlatMapOperator
 from eddyline.compute.operators.join import JoinOperator
 from eddyline.compute.operators.mfp import MfpOperator
 from eddyline.compute.operators.reduce import ReduceOperator
+from eddyline.compute.operators.snapshot_reduce import SnapshotReduceOperator
+from eddyline.compute.operators.snapshot_top_k import SnapshotTopKOperator
 from eddyline.compute.operators.stateless import FlattenOperator, NegateOperator, UnionOperator
 from eddyline.compute.operators.top_k import TopKOperator
 from eddyline.compute.stream import ArrangedOutput, Arrangement, Operator, Output, Stream
@@ -201,13 +203,18 @@ class _Builder:
                 stream = self._exchanged(node.input, node.key)
                 if node.functions is plan.ReduceFunctions.BASIC:
                     return BasicReduceOperator(name, stream, node, output, context)
+                if context.single_time:
+                    return SnapshotReduceOperator(name, stream, node, output, context)
                 return ReduceOperator(name, stream, node, output, context)
             case plan.Distinct():
                 return DistinctOperator(name, self._by_row(node), node, output, context)
             case plan.Threshold():
                 return ThresholdOperator(name, self._by_row(node), node, output, context)
             case plan.TopK():
-                return TopKOperator(name, self._exchanged(node.input, node.group), node, output, context)
+                grouped = self._exchanged(node.input, node.group)
+                if context.single_time and node.limit is not None:
+                    return SnapshotTopKOperator(name, grouped, node, output, context)
+                return TopKOperator(name, grouped, node, output, context)
             case (
                 plan.ImportSource()
                 | plan.ImportIndex()

@@ -1,7 +1,7 @@
 """The content of a trace at one time, in bounded slices of whole rows.
 
 Runs are sorted by (key hash, value hash), and identical rows agree in both.  A range of that order is therefore cut
-out of every run by binary search and consolidated by itself: the slices together are the consolidated content.
+out of every run by binary search and netted by itself: the slices together are the content.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ import numpy as np
 from eddyline.repr.batch import Batch
 from eddyline.repr.time import Time
 from eddyline.trace.hasher import Hasher
-from eddyline.trace.run import Run, consolidate
+from eddyline.trace.net import net_updates
+from eddyline.trace.run import Run
 from eddyline.trace.snapshot import Snapshot
 
 __all__ = ["walk_at"]
@@ -22,9 +23,9 @@ __all__ = ["walk_at"]
 def walk_at(snapshot: Snapshot, time: Time, slice_rows: int, hasher: Hasher) -> Iterator[Batch]:
     """The rows at ``time``, each in one slice only, in slices of about ``slice_rows`` updates.
 
-    Requires since <= ``time``, and a layout without ORDER BY (unchecked).  A slice is consolidated unless all its diffs
-    are positive anyway and come from one run; rows that are gone do not appear, negative multiplicities do.  A slice is
-    longer only where more updates have equal hashes.
+    Requires since <= ``time``, and a layout without ORDER BY (unchecked).  Rows that are gone do not appear, negative
+    multiplicities do; a row that was never retracted may come apart, its multiplicities add up.  A slice is longer only
+    where more updates have equal hashes.
     Cost: per slice O(its updates, and runs × log(rows)).
     """
     runs = [r for r in snapshot.runs if len(r) and r.lower <= time]
@@ -40,11 +41,11 @@ def walk_at(snapshot: Snapshot, time: Time, slice_rows: int, hasher: Hasher) -> 
         ranges = zip(runs, starts, stops, strict=True)
         pieces = [_updates(run, start, stop, time) for run, start, stop in ranges if stop > start]
         starts = stops
-        batch = Batch.concat(snapshot.layout.types, [p for p in pieces if len(p)])
-        if len(pieces) > 1 or (len(batch) and int(batch.diffs.min()) <= 0):
-            batch = consolidate(batch, hasher)
-        if len(batch):
-            yield batch
+        filled = [p for p in pieces if len(p)]
+        if any(int(p.diffs.min()) < 0 for p in filled):
+            filled = list(net_updates(snapshot.layout.types, filled, hasher))
+        if filled:
+            yield Batch.concat(snapshot.layout.types, filled)
 
 
 def _next_hash(run: Run, position: int) -> int:

@@ -28,7 +28,7 @@ from eddyline.controller.events import Event, FrontierMoved, Hydrated, PeekAnswe
 from eddyline.controller.holds import ReadHold, ReadHolds
 from eddyline.controller.shape import checked_shape
 from eddyline.errors import NoLongerReadableError, make_error
-from eddyline.expr.ir import LiteralValue, Mfp
+from eddyline.expr.ir import LiteralValue, Mfp, SortKey
 from eddyline.plan.dataflow import (
     Arrange,
     ConstantSource,
@@ -331,6 +331,7 @@ class Controller:
         key_types: tuple[SqlType, ...] = (),
         keys: tuple[tuple[LiteralValue, ...], ...] | None = None,
         limit: int | None = None,
+        order: tuple[SortKey, ...] = (),
         bounds: ReadBounds = UNBOUNDED,
     ) -> str:
         """Asks for index ``target`` at ``time``; the answer comes as ``PeekAnswered`` with the uuid returned here.
@@ -340,7 +341,7 @@ class Controller:
         hold = self.acquire_hold(target, time)
         uuid = f"p{next(self._tokens)}"
         self._peeks[uuid] = hold
-        self._send(Peek(target, uuid, time, key_types, keys, mfp, limit, bounds))
+        self._send(Peek(target, uuid, time, key_types, keys, mfp, limit, order, bounds))
         return uuid
 
     def cancel_peek(self, uuid: str) -> None:

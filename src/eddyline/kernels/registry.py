@@ -11,6 +11,7 @@ from eddyline.kernels import (
     gather,
     groups,
     hashing,
+    loose_sums,
     numeric,
     prefix,
     reduce,
@@ -22,7 +23,9 @@ from eddyline.kernels.kernel import Kernel
 __all__ = ["KERNELS", "MODULES"]
 
 #: the files that hold kernels
-MODULES: Final = (copyscan, floatmath, floatsum, gather, groups, hashing, numeric, prefix, reduce, rows, search)
+MODULES: Final = (
+    copyscan, floatmath, floatsum, gather, groups, hashing, loose_sums, numeric, prefix, reduce, rows, search,
+)  # fmt: skip
 
 _NAMED: Final = [value for module in MODULES for value in vars(module).values() if isinstance(value, Kernel)]
 

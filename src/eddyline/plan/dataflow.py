@@ -134,8 +134,9 @@ class ReduceFunctions(enum.Enum):
 class Reduce(msgspec.Struct, frozen=True, tag_field="op", tag="reduce"):
     """Groups by the key columns (exchanged by key hash).  Output: key columns, then one column per aggregate.
 
-    Aggregates are not DISTINCT and not min/max here: lowering turns DISTINCT into ``Distinct`` below the Reduce,
-    min and max into ``TopK``, and joins the parts.  Aggregate arguments and filters read the input's columns.
+    Aggregates are not DISTINCT here, and min/max only in a dataflow with a single time: lowering turns DISTINCT into
+    ``Distinct`` below the Reduce, min and max into ``TopK``, and joins the parts.  Aggregate arguments and filters read
+    the input's columns.
     ``global_row``: no keys, and exactly one row always (count 0, others NULL over no input).
     """
 

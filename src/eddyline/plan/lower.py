@@ -42,14 +42,19 @@ NOTHING_DECLARED: Declared = {}
 
 
 def lower(
-    relation: Relation, indexes: Sequence[IndexFacts] = (), *, unique_keys: Declared = NOTHING_DECLARED
+    relation: Relation,
+    indexes: Sequence[IndexFacts] = (),
+    *,
+    unique_keys: Declared = NOTHING_DECLARED,
+    single_time: bool = False,
 ) -> tuple[Operator, ...]:
     """Operators in topological order; the last one's output is the relation.
 
     No parameters may be left in it.  2201W, 2201X: a negative LIMIT or OFFSET.  An object with an index is read
     through it, others from storage.  ``unique_keys``: as in ``CatalogFacts``; they save state in outer and semi joins.
+    ``single_time``: for a dataflow whose until is one step past its as_of, and for no other.
     """
-    into, result = _lower(relation, indexes, unique_keys)
+    into, result = _lower(relation, indexes, unique_keys, single_time=single_time)
     return into.reachable(result.position())
 
 
@@ -93,7 +98,9 @@ def lower_subscribe(
     return into.reachable(into.add(ExportSubscribe(subscribe_id, result.position(), result.types, with_snapshot)))
 
 
-def _lower(relation: Relation, indexes: Sequence[IndexFacts], declared: Declared) -> tuple[OperatorList, Stream]:
+def _lower(
+    relation: Relation, indexes: Sequence[IndexFacts], declared: Declared, *, single_time: bool = False
+) -> tuple[OperatorList, Stream]:
     interned, root = intern_relation(relation)
     uses = interned.uses()
     into = OperatorList()
@@ -105,13 +112,15 @@ def _lower(relation: Relation, indexes: Sequence[IndexFacts], declared: Declared
             facts = JoinFacts(indexes, keys[inputs[0]], keys[inputs[1]])
             stream = lower_join(node.kind, streams[inputs[0]], streams[inputs[1]], node.on, facts)
         else:
-            stream = _lower_node(node, [streams[c] for c in inputs], into, indexes)
+            stream = _lower_node(node, [streams[c] for c in inputs], into, indexes, single_time=single_time)
         keys.append(node_keys(node, [keys[c] for c in inputs], declared))
         streams.append(stream.shared() if uses[i] > 1 else stream)
     return into, streams[root]
 
 
-def _lower_node(node: Relation, inputs: list[Stream], into: OperatorList, indexes: Sequence[IndexFacts]) -> Stream:
+def _lower_node(
+    node: Relation, inputs: list[Stream], into: OperatorList, indexes: Sequence[IndexFacts], *, single_time: bool
+) -> Stream:
     match node:
         case Get():
             return _import(node, into, indexes)
@@ -126,7 +135,9 @@ def _lower_node(node: Relation, inputs: list[Stream], into: OperatorList, indexe
         case FlatMapRelation():
             return into.stream(FlatMap(inputs[0].position(), node.func, node.args, node.types))
         case Reduce():
-            return lower_reduce(inputs[0], node.keys, node.aggregates, global_row=node.global_row)
+            return lower_reduce(
+                inputs[0], node.keys, node.aggregates, global_row=node.global_row, single_time=single_time
+            )
         case DistinctRelation():
             return into.stream(Distinct(inputs[0].position(), node.types))
         case ThresholdRelation():

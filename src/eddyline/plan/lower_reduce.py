@@ -33,9 +33,12 @@ class _Part(NamedTuple):
 
 
 def lower_reduce(
-    source: Stream, keys: Sequence[Expr], aggregates: Sequence[AggregateCall], *, global_row: bool
+    source: Stream, keys: Sequence[Expr], aggregates: Sequence[AggregateCall], *, global_row: bool, single_time: bool
 ) -> Stream:
-    """Keys then aggregates; one row for each group, or exactly one if ``global_row``."""
+    """Keys then aggregates; one row for each group, or exactly one if ``global_row``.
+
+    ``single_time``: for a dataflow with one time, in which min and max need no top-k of their own.
+    """
     width = len(keys)
     if not aggregates:
         if global_row:
@@ -45,7 +48,7 @@ def lower_reduce(
         only_keys = grouped.project(range(before, before + width))
         return source.into.stream(Distinct(only_keys.position(), only_keys.types))
     prepared, calls = _prepare(source, keys, aggregates)
-    parts = _parts(prepared, width, calls, global_row=global_row)
+    parts = _parts(prepared, width, calls, global_row=global_row, single_time=single_time)
     return _joined(parts, width, len(calls))
 
 
@@ -104,11 +107,13 @@ def _over_columns(call: AggregateCall, column: Callable[[Expr], Expr]) -> Aggreg
     )
 
 
-def _parts(prepared: Stream, width: int, calls: Sequence[AggregateCall], *, global_row: bool) -> list[_Part]:
+def _parts(
+    prepared: Stream, width: int, calls: Sequence[AggregateCall], *, global_row: bool, single_time: bool
+) -> list[_Part]:
     parts: list[_Part] = []
     groups: dict[tuple[str, tuple[Expr, ...] | None], list[int]] = {}
     for i, call in enumerate(calls):
-        groups.setdefault(_way(call), []).append(i)
+        groups.setdefault(_way(call, single_time=single_time), []).append(i)
     for (way, arguments), members in groups.items():
         chosen = [calls[i] for i in members]
         if way in _EXTREMES:
@@ -121,9 +126,9 @@ def _parts(prepared: Stream, width: int, calls: Sequence[AggregateCall], *, glob
     return parts
 
 
-def _way(call: AggregateCall) -> tuple[str, tuple[Expr, ...] | None]:
+def _way(call: AggregateCall, *, single_time: bool) -> tuple[str, tuple[Expr, ...] | None]:
     """Calls with one way share a part: min or max of an argument, or functions over all or over distinct arguments."""
-    if call.func in _EXTREMES:
+    if call.func in _EXTREMES and not single_time:
         return (call.func, call.args)
     functions = ReduceFunctions.BASIC if call.func in _BASIC else ReduceFunctions.ACCUMULABLE
     return (functions.value, call.args if call.distinct else None)

@@ -6,7 +6,7 @@ from typing import TypeAlias
 
 import msgspec
 
-from eddyline.expr.ir import LiteralValue
+from eddyline.expr.ir import LiteralValue, SortKey
 from eddyline.plan.dataflow import DataflowDescription, Mfp
 from eddyline.protocol.read_costs import UNBOUNDED, PeekPhases, ReadBounds
 from eddyline.repr.types import SqlType
@@ -72,7 +72,8 @@ class AllowCompaction(msgspec.Struct, frozen=True, tag_field="op", tag="allow_co
 class Peek(msgspec.Struct, frozen=True, tag_field="op", tag="peek"):
     """Read index ``target`` at ``time``: all rows, or those whose key is one of ``keys``; then ``mfp``.
 
-    ``limit``: stop after that many rows (counting multiplicities); only sound without an order above.
+    ``limit``: so many rows (counting multiplicities) are wanted, the first in ``order`` (ties: canonical order), any if
+    it is empty.  More may come, in any order.
     """
 
     target: str
@@ -82,6 +83,7 @@ class Peek(msgspec.Struct, frozen=True, tag_field="op", tag="peek"):
     keys: tuple[tuple[LiteralValue, ...], ...] | None
     mfp: Mfp
     limit: int | None = None
+    order: tuple[SortKey, ...] = ()
     bounds: ReadBounds = UNBOUNDED
 
 
@@ -117,8 +119,7 @@ class Frontiers(msgspec.Struct, frozen=True, tag_field="op", tag="frontiers"):
 class PeekResponse(msgspec.Struct, frozen=True, tag_field="op", tag="peek_response"):
     """Exactly one per Peek: rows, or an error (sqlstate, message, detail), or canceled.  ``hint``: of the error.
 
-    All diffs are positive and add up to the multiplicities; equal rows may come apart.  With a limit at most about that
-    many rows come from each worker.
+    All diffs are positive and add up to the multiplicities; equal rows may come apart.
     ``phases``: where the time went, with rows only.
     """
 

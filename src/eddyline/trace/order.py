@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -11,10 +12,18 @@ import pyarrow as pa
 from eddyline.kernels import cells
 from eddyline.kernels.prefix import prefixes
 from eddyline.kernels.rows import sort_rows
-from eddyline.repr.types import SqlType
+from eddyline.repr.types import Kind, SqlType
 from eddyline.trace.columns import SortItem, cell_kinds, describe, order_descriptors
 
 __all__ = ["order_rows", "prefixes_of", "sort_prefix"]
+
+
+_SIGN: Final = np.uint64(1 << 63)
+_WIDTHS: Final[dict[Kind, type[np.signedinteger[Any]]]] = {
+    Kind.SMALLINT: np.int16,
+    Kind.INTEGER: np.int32,
+    Kind.BIGINT: np.int64,
+}
 
 
 def prefixes_of(descriptor: npt.NDArray[np.int64], rows: int) -> npt.NDArray[np.uint64]:
@@ -26,6 +35,12 @@ def prefixes_of(descriptor: npt.NDArray[np.int64], rows: int) -> npt.NDArray[np.
 
 def sort_prefix(column: pa.Array, type: SqlType, *, desc: bool, nulls_first: bool) -> npt.NDArray[np.uint64]:
     """uint64[n], monotone: a row that sorts before another has no larger prefix.  Equal prefixes decide nothing."""
+    width = _WIDTHS.get(type.kind)
+    if width is not None and not column.null_count and len(column):
+        # The same as the kernel's, at a fraction of the cost: it looks at every cell's kind.
+        values = np.frombuffer(column.buffers()[1], width, len(column), column.offset * np.dtype(width).itemsize)
+        words = values.astype(np.int64).view(np.uint64) ^ _SIGN
+        return ~words if desc else words
     descriptor = describe((column,), cell_kinds((type,)))[0]
     descriptor[5] = (cells.DESC if desc else 0) | (cells.NULLS_FIRST if nulls_first else 0)
     return prefixes_of(descriptor, len(column))

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from eddyline.compute.operators.growable import grown
 from eddyline.compute.operators.values import booleans_of, from_numbers, from_words, valid_of, words_of
+from eddyline.kernels.loose_sums import MAX_WEIGHT, add_word_digits
 from eddyline.kernels.numeric import HALF_AWAY, MAX_DIGITS, PER_VALUE, numeric_divide, numeric_rescale
 from eddyline.kernels.reduce import add_integers, add_weights, digits_to_words, running_sums
 from eddyline.repr.batch import Int64s
@@ -28,7 +29,9 @@ __all__ = [
     "Failure",
     "IntegerSum",
     "Shown",
+    "add_to_segments",
     "chain_words",
+    "light",
     "present_weights",
     "show_numeric",
 ]
@@ -62,7 +65,10 @@ class Accumulator(ABC):
 
     @abstractmethod
     def delta(self, args: Sequence[pa.Array], weights: Int64s, segments: Int64s, count: int) -> Int64s:
-        """int64[count, width]: what the rows add to each segment; weights are diffs, 0 where filtered out."""
+        """int64[count, width]: what the rows add to each segment; weights are diffs, 0 where filtered out.
+
+        Digits of wide integers may be loose (``kernels.loose_sums``).
+        """
 
     @abstractmethod
     def show(self, states: Int64s) -> Shown:
@@ -109,7 +115,7 @@ class CountAccumulator(Accumulator):
 
     def delta(self, args: Sequence[pa.Array], weights: Int64s, segments: Int64s, count: int) -> Int64s:
         out = np.zeros((count, 1), np.int64)
-        add_weights(present_weights(args[0], weights) if args else weights, segments, 0, out)
+        add_to_segments(present_weights(args[0], weights) if args else weights, segments, out)
         return out
 
     def show(self, states: Int64s) -> Shown:
@@ -149,9 +155,12 @@ class IntegerSum(Accumulator):
     def delta(self, args: Sequence[pa.Array], weights: Int64s, segments: Int64s, count: int) -> Int64s:
         out = np.zeros((count, self._width), np.int64)
         used = present_weights(args[0], weights)
-        low, high, _ = words_of(args[0], self._argument)
-        add_weights(used, segments, 0, out)
-        add_integers(low, high, used, np.zeros(len(low), np.int64), 0, segments, 1, self._DIGITS, out)
+        add_to_segments(used, segments, out)
+        low, high = words_of(args[0], self._argument)[:2]
+        if light(used) and (self._argument.kind is not Kind.NUMERIC or np.array_equal(high, low >> 63)):
+            add_word_digits(low, used, segments, 1, out)
+        else:
+            add_integers(low, high, used, np.zeros(len(low), np.int64), 0, segments, 1, self._DIGITS, out)
         return out
 
     def show(self, states: Int64s) -> Shown:
@@ -162,6 +171,20 @@ class IntegerSum(Accumulator):
             return Shown(from_numbers(words[:, 0], valid, self.result), (failure,))
         scale = self._scale
         return show_numeric(words, fits > 0, np.full(len(words), scale), states[:, 0], self._average, self.result)
+
+
+def add_to_segments(weights: Int64s, segments: Int64s, out: Int64s) -> None:
+    """``add_weights`` into the first column."""
+    if len(out) == 1:
+        out[0, 0] += weights.sum()
+    else:
+        add_weights(weights, segments, 0, out)
+
+
+def light(weights: Int64s) -> bool:
+    """Whether a loose sum holds values with these weights."""
+    heaviest = max(int(weights.max(initial=0)), -int(weights.min(initial=0)))
+    return len(weights) * heaviest <= MAX_WEIGHT
 
 
 def present_weights(array: pa.Array, weights: Int64s) -> Int64s:

@@ -9,9 +9,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from eddyline.compute.operators.accumulators import Accumulator, Failure, Shown, present_weights
+from eddyline.compute.operators.accumulators import Accumulator, Failure, Shown, add_to_segments, light, present_weights
 from eddyline.compute.operators.values import floats_of, from_numbers
 from eddyline.kernels.floatsum import SQUARE_UNIT, VALUE_UNIT, add_floats, digit_range, round_digits
+from eddyline.kernels.loose_sums import add_double_digits
 from eddyline.kernels.reduce import add_weights, digits_value
 from eddyline.repr.batch import Int64s
 from eddyline.repr.types import Kind, SqlType
@@ -60,14 +61,18 @@ class _FloatAccumulator(Accumulator):
         bits = values.view(np.int64)
         self._cover(bits, used)
         out = np.zeros((count, self._width), np.int64)
-        add_weights(used, segments, 0, out)
+        add_to_segments(used, segments, out)
         special = np.flatnonzero(~np.isfinite(values) & (used != 0))
         if len(special):
             odd, weight, segment = values[special], used[special], segments[special]
             for column, mask in ((1, np.isnan(odd)), (2, odd == np.inf), (3, odd == -np.inf)):
                 add_weights(np.where(mask, weight, 0), segment, column, out)
+        loose = light(used)
         for window, column in zip(self._windows, self._columns(), strict=True):
-            add_floats(bits, used, window.squared, segments, window.base, column, window.width, out)
+            if loose and not window.squared:
+                add_double_digits(bits, used, segments, window.base, column, out)
+            else:
+                add_floats(bits, used, window.squared, segments, window.base, column, window.width, out)
         return out
 
     def _columns(self) -> list[int]:

@@ -90,8 +90,12 @@ class GroupTable:
 
         The image of a new key is that of its first row.  O(rows), independent of ``size``.
         """
-        hashes = self._hasher.hash_rows(columns, self._types, rows)
-        groups, leaders = group_rows(columns, self._types, hashes)
+        # Without columns all rows are one group: one hash is enough.
+        hashes = self._hasher.hash_rows(columns, self._types, rows if columns else min(rows, 1))
+        if not columns:
+            groups, leaders = np.zeros(rows, np.int64), np.zeros(min(rows, 1), np.int64)
+        else:
+            groups, leaders = group_rows(columns, self._types, hashes)
         slots = self._find(columns, leaders, hashes[leaders])
         missing = np.flatnonzero(slots < 0)
         if len(missing):

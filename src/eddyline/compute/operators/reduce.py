@@ -43,7 +43,7 @@ from eddyline.repr.rowerror import ERR_TYPES
 from eddyline.repr.types import BIGINT, Kind, SqlType
 from eddyline.trace.compare import rows_identical
 
-__all__ = ["ArgumentColumns", "ReduceOperator", "describe_aggregate"]
+__all__ = ["ArgumentColumns", "ReduceOperator", "accumulator_for", "describe_aggregate"]
 
 _SUMS = ("sum", "avg")
 _FLOATS = (Kind.REAL, Kind.DOUBLE)
@@ -147,7 +147,7 @@ class ReduceOperator(SealedOperator):
         self._arguments = ArgumentColumns(node.key, node.aggregates, self._key_types)
         self._table = GroupTable(self._key_types, context.hasher)
         self._counts = CountAccumulator(BIGINT)
-        self._accumulators = [accumulator_for(call) for call in node.aggregates]
+        self.accumulators = [self.accumulator(call) for call in node.aggregates]
         self._texts = [describe_aggregate(call) for call in node.aggregates]
         #: (sqlstate, message, expression) by number; 0 is no error
         self._errors: list[tuple[str, str, str]] = [("", "", "")]
@@ -157,14 +157,40 @@ class ReduceOperator(SealedOperator):
             if self._global:
                 self._table.locate((), 1)
 
+    def accumulator(self, call: AggregateCall) -> Accumulator:
+        """What keeps the states of an aggregate."""
+        return accumulator_for(call)
+
     def absorb(self, batch: Batch) -> None:
-        self._accumulate(batch.advanced(self.context.as_of))
+        rows, errors = self._arguments.evaluate(batch)
+        if errors is not None:
+            self.output.send_errors(errors.advanced(self.context.as_of))
+        if not len(rows):
+            return
+        keys = self._arguments.keys
+        groups, slots = self._table.locate(rows.columns[:keys], len(rows))
+        self.add(self._counts, (), rows.diffs, groups, slots)
+        for accumulator, (args, condition) in zip(self.accumulators, self._arguments.places, strict=True):
+            self.add(accumulator, [rows.columns[keys + a] for a in args], self._weights(rows, condition), groups, slots)
+
+    def add(
+        self, accumulator: Accumulator, args: Sequence[pa.Array], weights: Int64s, groups: Int64s, slots: Int64s
+    ) -> None:
+        """Adds rows of one time: ``groups`` int64[n], the group of each; ``slots`` int64[g], the slot of each group."""
+        delta = accumulator.delta(args, weights, groups, len(slots))
+        accumulator.run(slots, np.arange(len(slots) + 1), delta)
+
+    def _weights(self, rows: Batch, condition: int | None) -> Int64s:
+        """The diffs, 0 where the filter (an expression's place) says no."""
+        if condition is None:
+            return rows.diffs
+        return np.where(booleans_of(rows.columns[self._arguments.keys + condition]), rows.diffs, 0)
 
     def publish(self) -> Iterator[None]:
         budget = self.context.budget_rows
         for start in range(0, self._table.size, budget):
             slots = np.arange(start, min(start + budget, self._table.size), dtype=np.int64)
-            states = self._show(self._counts.states(slots), [a.states(slots) for a in self._accumulators])
+            states = self._show(self._counts.states(slots), [a.states(slots) for a in self.accumulators])
             rows = np.arange(len(slots))
             times = np.full(len(slots), self.context.as_of, np.int64)
             self._emit(states, rows, slots, times, np.ones(len(slots), np.int64))
@@ -195,7 +221,7 @@ class ReduceOperator(SealedOperator):
         return iter(())
 
     def state_size(self) -> StateSize:
-        return self._table.state_size(sum(a.nbytes for a in (self._counts, *self._accumulators)))
+        return self._table.state_size(sum(a.nbytes for a in (self._counts, *self.accumulators)))
 
     def _accumulate(self, batch: Batch) -> tuple[Segments, Int64s, list[tuple[Int64s, Int64s]]] | None:
         """Adds a piece; (segments, slot of each group, states before and after each segment by accumulator)."""
@@ -209,10 +235,8 @@ class ReduceOperator(SealedOperator):
         count = len(segments)
         delta = self._counts.delta((), rows.diffs, segments.of_row, count)
         parts = [self._counts.run(slots, segments.starts, delta)]
-        for accumulator, (args, condition) in zip(self._accumulators, self._arguments.places, strict=True):
-            weights = rows.diffs
-            if condition is not None:
-                weights = np.where(booleans_of(rows.columns[keys + condition]), weights, 0)
+        for accumulator, (args, condition) in zip(self.accumulators, self._arguments.places, strict=True):
+            weights = self._weights(rows, condition)
             delta = accumulator.delta([rows.columns[keys + a] for a in args], weights, segments.of_row, count)
             parts.append(accumulator.run(slots, segments.starts, delta))
         return segments, slots, parts
@@ -222,7 +246,7 @@ class ReduceOperator(SealedOperator):
         there = counts[:, 0] > 0
         error = np.zeros(rows, np.int64)
         columns: list[pa.Array] = []
-        for accumulator, text, states in zip(self._accumulators, self._texts, values, strict=True):
+        for accumulator, text, states in zip(self.accumulators, self._texts, values, strict=True):
             shown = accumulator.show(states)
             columns.append(shown.array)
             for failure in shown.failures:
@@ -277,5 +301,5 @@ class ReduceOperator(SealedOperator):
         self._table.release(slots[empty])
         kept = self._table.compact()
         if kept is not None:
-            for accumulator in (self._counts, *self._accumulators):
+            for accumulator in (self._counts, *self.accumulators):
                 accumulator.keep(kept)

@@ -19,7 +19,23 @@ from eddyline.repr.batch import Batch, Int64s, concat_arrays
 from eddyline.trace.order import order_rows
 from eddyline.trace.run import Layout
 
-__all__ = ["TopKOperator"]
+__all__ = ["TopKOperator", "rows_in_window"]
+
+
+def rows_in_window(groups: Int64s, multiplicities: Int64s, offset: int, stop: int | None) -> tuple[Int64s, Int64s]:
+    """(positions of the rows, how often each) that have a place ``offset <= i < stop`` in their group.
+
+    The rows stand by ascending group, in order inside; ``stop`` None: no end.
+    """
+    count = multiplicities if stop is None else np.minimum(multiplicities, stop)
+    ends = np.cumsum(count)
+    starts = ends - count
+    first = np.searchsorted(groups, groups)  # the first row of the row's group
+    base = starts[first]
+    low = np.maximum(starts - base, offset)
+    high = ends - base if stop is None else np.minimum(ends - base, stop)
+    kept = np.flatnonzero(high > low)
+    return kept, (high - low)[kept]
 
 
 class TopKOperator(RecomputeOperator):
@@ -37,16 +53,9 @@ class TopKOperator(RecomputeOperator):
         stop = None if self._limit is None else self._offset + self._limit
         limits = None if stop is None else np.full(groups.count, stop, np.int64)
         found = self.state.first_rows(groups.keys, limits, groups.count)
-        count = found.multiplicities if stop is None else np.minimum(found.multiplicities, stop)
-        ends = np.cumsum(count)
-        starts = ends - count
-        first = np.searchsorted(found.groups, found.groups)  # the first row of the row's group
-        base = starts[first]
-        low = np.maximum(starts - base, self._offset)
-        high = ends - base if stop is None else np.minimum(ends - base, stop)
-        kept = np.flatnonzero(high > low)
+        kept, diffs = rows_in_window(found.groups, found.multiplicities, self._offset, stop)
         index = pa.array(kept)
-        return GroupOutput(found.groups[kept], tuple(c.take(index) for c in found.columns), (high - low)[kept])
+        return GroupOutput(found.groups[kept], tuple(c.take(index) for c in found.columns), diffs)
 
     def affected(self, groups: Groups, rows: Batch, of_row: Int64s, shown: GroupOutput) -> npt.NDArray[np.bool_]:
         if self._limit is None:
