@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from eddyline.adapter.system_catalog import SYSTEM_SCHEMAS
 from eddyline.errors import Error
 from eddyline.expr.ir import Literal, Parameter
 from eddyline.repr.types import BIGINT, BOOLEAN, INTEGER, TEXT, TIMESTAMPTZ, SqlType, numeric
@@ -210,7 +211,7 @@ def test_explain(script: CatalogScript) -> None:
         ("SHOW TABLES FROM s", ("name", "schema", "type"), (("q", "s", "table"),)),
         ("SHOW VIEWS", ("name", "schema", "type"), (("v", "public", "view"),)),
         ("SHOW MATERIALIZED VIEWS", ("name", "schema", "type"), (("m", "public", "materialized view"),)),
-        ("SHOW SCHEMAS", ("name",), (("public",), ("s",))),
+        ("SHOW SCHEMAS", ("name",), tuple((s,) for s in (*SYSTEM_SCHEMAS, "public", "s"))),
         ("SHOW INDEXES ON t", ("name", "schema", "on", "key"), (("i", "public", "t", "b"),)),
         (
             "SHOW COLUMNS FROM t",

@@ -19,6 +19,13 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Final
 
+from eddyline.adapter.system_catalog import (
+    IMPLICIT_SCHEMA,
+    SYSTEM_SCHEMAS,
+    find_system_item,
+    system_item,
+    system_items,
+)
 from eddyline.errors import make_error
 from eddyline.sql.catalog_view import CatalogItem, ItemKind
 
@@ -50,8 +57,14 @@ class CatalogSnapshot:
         item_id = self.schemas.get(schema, _NO_NAMES).get(name)
         return None if item_id is None else self.by_id[item_id]
 
+    def item(self, item_id: str) -> CatalogItem | None:
+        """The item with that id, of the system's own too."""
+        return self.by_id.get(item_id) or system_item(item_id, self)
+
     def items(self, schema: str | None = None) -> tuple[CatalogItem, ...]:
-        """All items (of one schema), ordered by schema and name."""
+        """All items (of one schema), ordered by schema and name; the system's own only where one of its is named."""
+        if schema in SYSTEM_SCHEMAS:
+            return system_items(schema, self)
         names = sorted(self.schemas) if schema is None else [schema]
         return tuple(
             self.by_id[item_id] for name in names for _, item_id in sorted(self.schemas.get(name, _NO_NAMES).items())
@@ -132,25 +145,30 @@ class SearchPathView:
         return next((s for s in self.search_path if s in self.snapshot.schemas), None)
 
     def has_schema(self, schema: str) -> bool:
-        return schema in self.snapshot.schemas
+        return schema in self.snapshot.schemas or schema in SYSTEM_SCHEMAS
 
     def resolve(self, schema: str | None, name: str) -> CatalogItem | None:
         if schema is not None:
-            return self.snapshot.find(schema, name)
-        for candidate in self.search_path:
-            item = self.snapshot.find(candidate, name)
+            return self._find(schema, name)
+        for candidate in (IMPLICIT_SCHEMA, *self.search_path):
+            item = self._find(candidate, name)
             if item is not None:
                 return item
         return None
 
+    def _find(self, schema: str, name: str) -> CatalogItem | None:
+        if schema in SYSTEM_SCHEMAS:
+            return find_system_item(schema, name, self.snapshot)
+        return self.snapshot.find(schema, name)
+
     def item(self, item_id: str) -> CatalogItem | None:
-        return self.snapshot.by_id.get(item_id)
+        return self.snapshot.item(item_id)
 
     def items(self, schema: str | None = None) -> tuple[CatalogItem, ...]:
         return self.snapshot.items(schema)
 
     def schema_names(self) -> tuple[str, ...]:
-        return tuple(sorted(self.snapshot.schemas))
+        return tuple(sorted((*self.snapshot.schemas, *SYSTEM_SCHEMAS)))
 
     def indexes_on(self, item_id: str) -> tuple[CatalogItem, ...]:
         return tuple(d for d in self.snapshot.dependents(item_id) if d.kind is ItemKind.INDEX)

@@ -10,10 +10,10 @@ from dataclasses import dataclass, replace
 
 from eddyline.adapter.catalog import CatalogSnapshot
 from eddyline.adapter.dependencies import check_sources, check_unreferenced, readers_of
+from eddyline.adapter.system_catalog import SYSTEM_SCHEMAS
 from eddyline.adapter.view_replacement import replaced_view
 from eddyline.errors import DatabaseError, make_error
-from eddyline.plan.relation import Get, Relation
-from eddyline.plan.traverse import post_order
+from eddyline.plan.traverse import gets
 from eddyline.sql.catalog_view import CatalogItem, ItemKind
 from eddyline.sql.statements import (
     AlterRename,
@@ -37,7 +37,6 @@ __all__ = [
     "create_view",
     "drop",
     "drop_schema",
-    "gets",
 ]
 
 _NAME_BYTES = 63
@@ -168,6 +167,7 @@ def drop_schema(snapshot: CatalogSnapshot, search_path: tuple[str, ...], stateme
     notices: list[str] = []
     schemas: list[str] = []
     for name in statement.names:
+        refuse_system_schema(name)
         if name in snapshot.schemas:
             schemas.append(name)
         elif statement.if_exists:
@@ -197,15 +197,11 @@ def alter_rename(snapshot: CatalogSnapshot, search_path: tuple[str, ...], statem
         if statement.if_exists:
             return Change(snapshot, notices=(f'relation "{name}" does not exist, skipping',))
         raise make_error("42P01", f'relation "{name}" does not exist')
+    refuse_system_schema(item.schema)
     if statement.kind is not ItemKind.TABLE and item.kind is not statement.kind:
         raise make_error("42809", f'"{name}" is not {_ARTICLES[statement.kind]}')
     taken = _taken(snapshot, item.schema, statement.new_name, if_not_exists=False)
     return taken or _created(snapshot, replace(item, name=statement.new_name))
-
-
-def gets(relation: Relation) -> frozenset[str]:
-    """The ids that a relation reads."""
-    return frozenset(node.id for node in post_order(relation) if isinstance(node, Get))
 
 
 def _created(snapshot: CatalogSnapshot, item: CatalogItem) -> Change:
@@ -215,6 +211,7 @@ def _created(snapshot: CatalogSnapshot, item: CatalogItem) -> Change:
 
 def _taken(snapshot: CatalogSnapshot, schema: str, name: str, *, if_not_exists: bool) -> Change | None:
     """None when ``name`` is free; a change that does nothing with IF NOT EXISTS; 42P07 otherwise."""
+    refuse_system_schema(schema)
     if schema not in snapshot.schemas:
         raise make_error("3F000", f'schema "{schema}" does not exist')
     if snapshot.find(schema, name) is None:
@@ -222,6 +219,16 @@ def _taken(snapshot: CatalogSnapshot, schema: str, name: str, *, if_not_exists: 
     if if_not_exists:
         return Change(snapshot, notices=(f'relation "{name}" already exists, skipping',))
     raise make_error("42P07", f'relation "{name}" already exists')
+
+
+def refuse_system_schema(schema: str) -> None:
+    """42501 for what the system keeps of itself."""
+    if schema in SYSTEM_SCHEMAS:
+        raise make_error(
+            "42501",
+            f'permission denied: "{schema}" is a system schema',
+            hint="Make objects in a schema of your own.",
+        )
 
 
 def _free_name(snapshot: CatalogSnapshot, schema: str, stem: str) -> str:
@@ -247,12 +254,13 @@ def _find_dropped(
     snapshot: CatalogSnapshot, search_path: tuple[str, ...], kind: ItemKind, schema: str | None, name: str
 ) -> CatalogItem | DatabaseError:
     """The item, or why there is none; 42809 (raised) for one of another kind."""
-    if schema is not None and schema not in snapshot.schemas:
+    if schema is not None and schema not in snapshot.schemas and schema not in SYSTEM_SCHEMAS:
         return make_error("3F000", f'schema "{schema}" does not exist')
     item = snapshot.view(search_path).resolve(schema, name)
     if item is None:
         sqlstate = "42704" if kind is ItemKind.INDEX else "42P01"
         return make_error(sqlstate, f'{kind.value} "{name}" does not exist')
+    refuse_system_schema(item.schema)
     if item.kind is not kind:
         raise make_error(
             "42809",

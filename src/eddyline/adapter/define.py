@@ -13,7 +13,7 @@ from eddyline.adapter.catalog import CatalogSnapshot
 from eddyline.adapter.catalog_changes import Change
 from eddyline.adapter.engine import Engine
 from eddyline.adapter.outcome import Outcome
-from eddyline.adapter.read_plan import catalog_facts, reads_clock
+from eddyline.adapter.read_plan import catalog_facts, reads_clock, refuse_system_relations
 from eddyline.errors import make_error, unsupported
 from eddyline.expr.ir import Column
 from eddyline.plan.dataflow import DataflowDescription, Operator
@@ -200,6 +200,7 @@ def maintained_relation(relation: Relation, view: CatalogView, *, but_not: str |
 
     Raises 0A000 if it depends on the time of the statement.
     """
+    refuse_system_relations(relation, view, "a maintained view or index")
     facts = catalog_facts(relation, view, but_not=but_not)
     indexed = {i.on for i in facts.indexes}
 

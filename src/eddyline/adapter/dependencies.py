@@ -65,11 +65,11 @@ def _shown(view: SearchPathView, item: CatalogItem) -> str:
 
 def check_sources(snapshot: CatalogSnapshot, item: CatalogItem) -> None:
     """40001 when something that ``item`` was bound to has been dropped, or replaced in another shape, since then."""
-    gone = any(i not in snapshot.by_id for i in (*item.depends_on, *([item.on] if item.on is not None else [])))
+    gone = any(snapshot.item(i) is None for i in (*item.depends_on, *([item.on] if item.on is not None else [])))
     relation = item.relation
     if not gone and relation is not None:
         reads = (node for node in post_order(relation) if isinstance(node, Get))
-        gone = any(node.types != snapshot.by_id[node.id].types for node in reads)
+        gone = any((read := snapshot.item(node.id)) is None or node.types != read.types for node in reads)
     if gone:
         raise make_error(
             "40001",

@@ -85,7 +85,7 @@ class Engine:
         self.commit_lock = threading.RLock()
         self._control = threading.RLock()
         self._moved = threading.Condition(self._control)  # an upper rose, or the replica came or went
-        self._controller = Controller(self.store)
+        self._controller = Controller(self.store, logging=True)
         self._peeks: dict[str, Waiter] = {}  # guarded by _control
         self._feeds: dict[str, Callable[[SubscribeResponse], None]] = {}  # guarded by _control
         self._plans: OrderedDict[object, object] = OrderedDict()  # guarded by _plans_lock

@@ -63,8 +63,7 @@ def _object_plan(item: CatalogItem, catalog: CatalogView, names: Names) -> str:
             on = catalog.item(item.on) if item.on is not None else None
             assert on is not None
             relation, _ = maintained_relation(Get(on.id, on.types), catalog, but_not=item.id)
-        case ItemKind.VIEW | ItemKind.MATERIALIZED_VIEW:
-            assert item.relation is not None
+        case ItemKind.VIEW | ItemKind.MATERIALIZED_VIEW if item.relation is not None:
             relation, _ = maintained_relation(item.relation, catalog, but_not=None)
         case _:
             relation = Get(item.id, item.types)

@@ -21,7 +21,7 @@ from eddyline.adapter.read_plan import ReadPlan, plan_read, with_clock
 from eddyline.adapter.settings import SERIALIZABLE
 from eddyline.adapter.transaction import Transaction
 from eddyline.controller.controller import Controller
-from eddyline.errors import DatabaseError, NoLongerReadableError, OperationalError, make_error
+from eddyline.errors import DatabaseError, NoLongerReadableError, OperationalError, make_error, unsupported
 from eddyline.expr.ir import Column, Expr, FilterStep, Literal, LiteralValue, MapStep, Mfp, Parameter, SortKey, rewrite
 from eddyline.expr.mfp import apply_mfp
 from eddyline.expr.text_io import literal_array, literal_scalar
@@ -39,10 +39,11 @@ from eddyline.plan.fast_path import ConstantPlan, PeekPlan, substitute_in_fast_p
 from eddyline.plan.lower import lower
 from eddyline.plan.parameters import substitute_parameters
 from eddyline.plan.relation import Relation
+from eddyline.plan.traverse import gets
 from eddyline.protocol.messages import Peek, PeekResponse
 from eddyline.protocol.read_costs import UNBOUNDED, PeekPhases, ReadBounds
 from eddyline.repr.batch import Batch, concat_arrays
-from eddyline.repr.ids import transient_id
+from eddyline.repr.ids import is_log, transient_id
 from eddyline.repr.rowerror import first_row_error
 from eddyline.repr.time import EMPTY, Frontier, Time
 from eddyline.repr.types import Kind, SqlType, arrow_type
@@ -202,6 +203,8 @@ def answer_read(
     over storage.  Raises what the rows raise; 22023 for an unreadable ``as_of``; 53200 and 54000 past ``bounds``;
     57014; 58000.
     """
+    if as_of is not None and any(map(is_log, gets(plan.relation))):
+        raise unsupported("AS OF with an introspection relation", hint="What a replica does is only known as it is.")
     if isinstance(plan.fast, ConstantPlan):
         start = time.perf_counter_ns()
         rows = _constant_rows(plan, parameters, context)
@@ -464,6 +467,8 @@ def choose_time(
     engine, transaction = context.engine, context.transaction
     assert transaction.newest is not None
     _check_there(controller, collections)
+    if collections and as_of is None and all(map(is_log, collections)):
+        return transaction.newest  # logs are as they were last sealed, at whatever time they are read
     since = max((controller.since(c) for c in collections), default=Frontier(0))
     if as_of is not None:
         if as_of < since:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from eddyline.adapter.catalog_changes import gets
+from eddyline.adapter.system_catalog import SYSTEM_SCHEMAS
+from eddyline.errors import unsupported
 from eddyline.expr.ir import CLOCK, Call, Column, Expr, Literal, rewrite, walk
 from eddyline.plan.dataflow import Operator
 from eddyline.plan.facts import CatalogFacts, IndexFacts
@@ -15,10 +16,20 @@ from eddyline.plan.lower import lower
 from eddyline.plan.optimize import optimize
 from eddyline.plan.parameters import has_parameters, map_expressions
 from eddyline.plan.relation import Relation
+from eddyline.plan.traverse import gets
 from eddyline.repr.types import TIMESTAMPTZ
 from eddyline.sql.catalog_view import CatalogItem, CatalogView, ItemKind
 
-__all__ = ["ReadPlan", "base_tables", "catalog_facts", "index_facts", "plan_read", "reads_clock", "with_clock"]
+__all__ = [
+    "ReadPlan",
+    "base_tables",
+    "catalog_facts",
+    "index_facts",
+    "plan_read",
+    "reads_clock",
+    "refuse_system_relations",
+    "with_clock",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +102,16 @@ def _closure(ids: Iterable[str], catalog: CatalogView) -> list[CatalogItem]:
         seen[item_id] = item
         stack.extend(item.depends_on)
     return list(seen.values())
+
+
+def refuse_system_relations(relation: Relation, catalog: CatalogView, what: str) -> None:
+    """0A000 if ``relation`` reads a relation of the system's, through whatever views."""
+    found = next((i for i in _closure(gets(relation), catalog) if i.schema in SYSTEM_SCHEMAS), None)
+    if found is not None:
+        raise unsupported(
+            f'{what} over the system relation "{found.schema}.{found.name}"',
+            hint="Read it with SELECT, whenever it is wanted: system relations are not on the timeline of tables.",
+        )
 
 
 def catalog_facts(relation: Relation, catalog: CatalogView, *, but_not: str | None = None) -> CatalogFacts:

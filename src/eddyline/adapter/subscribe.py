@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager
 
 from eddyline.adapter.outcome import Change, SubscriptionFeed
 from eddyline.adapter.read import Interrupt, ReadContext, held_time, imported
-from eddyline.adapter.read_plan import plan_read
+from eddyline.adapter.read_plan import plan_read, refuse_system_relations
 from eddyline.errors import Error, make_error, unsupported
 from eddyline.expr.ir import Literal
 from eddyline.plan.dataflow import DataflowDescription
@@ -44,6 +44,7 @@ def open_subscription(
     if context.transaction.writes:
         raise unsupported("SUBSCRIBE in a transaction that has written")
     relation = statement.query.as_relation()
+    refuse_system_relations(relation, context.catalog, "SUBSCRIBE")
     plan = plan_read(relation, context.catalog)
     if plan.clocked:
         raise unsupported("now() in a subscription", hint="keep the time in a table of one row and join with it")

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from eddyline.adapter.catalog_changes import gets
 from eddyline.adapter.outcome import Outcome, ResultSet
 from eddyline.adapter.overlay import overlaid
 from eddyline.adapter.pending_keys import PendingKeys
@@ -24,6 +23,7 @@ from eddyline.expr.registry import RowErrors
 from eddyline.expr.text_io import literal_array, sample_rows
 from eddyline.plan.parameters import bind_parameters
 from eddyline.plan.relation import Relation
+from eddyline.plan.traverse import gets
 from eddyline.repr.batch import Batch, concat_arrays
 from eddyline.repr.time import Time
 from eddyline.repr.types import TIMESTAMPTZ, SqlType

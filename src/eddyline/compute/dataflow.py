@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
@@ -10,7 +11,7 @@ from eddyline.compute.exports import Export, IndexExport
 from eddyline.compute.imports import ImportSourceOperator
 from eddyline.compute.read_state import ReadState
 from eddyline.compute.state_size import Stateful
-from eddyline.compute.stream import Arrangement, Operator, Output
+from eddyline.compute.stream import ArrangedOutput, Arrangement, Operator, Output
 from eddyline.errors import DatabaseError
 from eddyline.plan.dataflow import DataflowDescription
 from eddyline.repr.time import Frontier
@@ -30,6 +31,8 @@ class Dataflow:
     arrangements: Sequence[Arrangement]
     exchanges: dict[int, ExchangeOperator]
     sources: Sequence[ImportSourceOperator]
+    #: the edge behind each import, by its id
+    inputs: Sequence[tuple[str, Output | ArrangedOutput]] = ()
     #: where streams begin
     outputs: Sequence[Output] = ()
     #: of a one-shot read
@@ -44,7 +47,14 @@ class Dataflow:
     #: its arrangements may have merges to do
     unmerged: bool = False
     dropped_exports: set[str] = field(default_factory=set)
+    #: how often a step of each operator took at most 2**k ns, by k, and how long they took together
+    durations: list[dict[int, int]] = field(default_factory=list)
+    elapsed_ns: list[int] = field(default_factory=list)
     _cursor: int = 0
+
+    def __post_init__(self) -> None:
+        self.durations = [{} for _ in self.operators]
+        self.elapsed_ns = [0] * len(self.operators)
 
     def activate(self, expired: Callable[[], bool]) -> bool:
         """Steps operators until none has anything to do or ``expired()``; True if any did.
@@ -55,9 +65,10 @@ class Dataflow:
         idle = 0
         count = len(self.operators)
         while idle < count:
-            operator = self.operators[self._cursor]
-            self._cursor = (self._cursor + 1) % count
-            if operator.pending() and operator.step():
+            at = self._cursor
+            operator = self.operators[at]
+            self._cursor = (at + 1) % count
+            if operator.pending() and self._timed(at, operator):
                 moved = self.unmerged = True
                 idle = 0
                 if expired():
@@ -65,6 +76,16 @@ class Dataflow:
             else:
                 idle += 1
         self.scheduled = False
+        return moved
+
+    def _timed(self, at: int, operator: Operator) -> bool:
+        """One step, on the clock."""
+        began = time.perf_counter_ns()
+        moved = operator.step()
+        took = time.perf_counter_ns() - began
+        self.elapsed_ns[at] += took
+        counts, power = self.durations[at], took.bit_length()
+        counts[power] = counts.get(power, 0) + 1
         return moved
 
     def check_hydrated(self) -> None:

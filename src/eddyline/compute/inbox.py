@@ -104,7 +104,7 @@ class Inbox:
             self._sent_ns = {}
         return taken
 
-    def wait(self) -> None:
+    def wait(self, timeout: float | None = None) -> None:
+        """Until something comes, or for ``timeout`` seconds."""
         with self._changed:
-            while not self._awake:
-                self._changed.wait()
+            self._changed.wait_for(lambda: self._awake, timeout)

@@ -15,20 +15,22 @@ All state belongs to the worker's thread; ``answer_now`` reads peers from any th
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import assert_never
 
 from eddyline.compute.frozen import FrozenIndex
 from eddyline.compute.inbox import Inbox
-from eddyline.compute.lane import BindImport, ContinuePeek, ReconcileReads, RenderRead
+from eddyline.compute.lane import BindImport, ContinuePeek, PeekOfLog, ReconcileReads, RenderRead
 from eddyline.compute.ledger import Ledger
-from eddyline.compute.peek import PeekTask
+from eddyline.compute.log_reads import LogPart
+from eddyline.compute.peek import PeekTask, PeekTiming
 from eddyline.compute.peek_queue import PeekQueue, answer_on_caller
 from eddyline.compute.placement import Role
-from eddyline.compute.sharing import PairHold, SharingRegistry, Slot
+from eddyline.compute.sharing import LOG_INCARNATION, PairHold, SharingRegistry, Slot
 from eddyline.compute.worker import Worker
 from eddyline.plan.dataflow import DataflowClass, DataflowDescription, ExportIndex, ImportIndex, ImportSource
+from eddyline.protocol.logs import LOGS
 from eddyline.protocol.messages import (
     AllowCompaction,
     AllowWrites,
@@ -45,7 +47,8 @@ from eddyline.protocol.messages import (
     UpdateConfiguration,
 )
 from eddyline.protocol.soft_assertion import soft_assert
-from eddyline.repr.time import EMPTY, Frontier, Time
+from eddyline.repr.ids import is_log
+from eddyline.repr.time import EMPTY, MIN_TIME, Frontier, Time
 from eddyline.repr.types import SqlType
 from eddyline.trace.hasher import Hasher
 from eddyline.trace.run import Layout
@@ -109,6 +112,7 @@ class InteractiveWorker:
         self.index = index
         self.inbox = Inbox(clock=clock)
         self.lane = lane
+        self._peek_log = lane.log.peeks
         self._hasher = hasher
         self._registry = registry
         self._respond_as = respond
@@ -133,7 +137,7 @@ class InteractiveWorker:
         taken = self.inbox.take()
         self.peeks.expect(taken.sent_ns)
         for item in taken.commands:
-            assert not isinstance(item, (RenderRead, BindImport, ContinuePeek, ReconcileReads)), item
+            assert not isinstance(item, (RenderRead, BindImport, ContinuePeek, PeekOfLog, ReconcileReads)), item
             self._take(item)
         moved = bool(taken.commands)
         moved |= self._bind_imports()
@@ -169,7 +173,10 @@ class InteractiveWorker:
             case Schedule() | AllowWrites():
                 known = command.id in self.traces or command.id in self._peers or command.id in self._local
                 soft_assert(known, "a command names an unknown collection", command=command)
-            case Hello() | CreateInstance() | UpdateConfiguration() | InitializationComplete():
+            case CreateInstance():
+                self._record_logs(command)
+                self.lane.inbox.command(command)
+            case Hello() | UpdateConfiguration() | InitializationComplete():
                 # Settings of the process are maintenance's to apply.
                 return
             case _:
@@ -181,6 +188,7 @@ class InteractiveWorker:
         first, self._nonce = self._nonce is None, hello.nonce
         self._connection += 1
         self.peeks.clear()
+        self._peek_log.forget()
         self.lane.inbox.command(hello)
         if not first:
             self._history = []
@@ -209,6 +217,23 @@ class InteractiveWorker:
             hold = slot.record(as_of)
             self.traces[export.id] = PeerBundle(export.id, slot, hold, export.types, description.name)
 
+    def _record_logs(self, command: CreateInstance) -> None:
+        """Maintenance's logs become peers, at the minimum time: nothing is known of how far they are."""
+        for log in LOGS if command.logging else ():
+            if log.id not in self.traces:
+                slot = self._registry.record(log.id, LOG_INCARNATION, Layout(log.types, log.key), EMPTY)
+                self.traces[log.id] = PeerBundle(log.id, slot, slot.record(Frontier(MIN_TIME)), log.types, log.name)
+
+    def _log_parts(self, ids: Iterable[str]) -> dict[str, LogPart]:
+        """Maintenance's part of the logs, at the last time that all of them have sealed.
+
+        The peer holds keep that time exact, and nothing is waited for.
+        """
+        slots = {id: self.traces[id].arrangement for id in ids if id in self.traces}
+        sealed = min((slot.frontier() for slot in slots.values()), default=Frontier(MIN_TIME))
+        time = Time(sealed - 1) if sealed > MIN_TIME else None
+        return {id: LogPart(slot.oks.snapshot(), time) for id, slot in slots.items()}
+
     def _create_read(self, command: CreateDataflow) -> None:
         """Takes the holds here and now, and lets the lane build the dataflow over what may come later."""
         description = command.dataflow
@@ -216,7 +241,7 @@ class InteractiveWorker:
         self._local |= exports
         frozen: dict[str, FrozenIndex] = {}
         for imported in description.imports:
-            if isinstance(imported, ImportSource):
+            if isinstance(imported, ImportSource) and not is_log(imported.id):
                 self._registry.want_view(imported.id, Time(description.as_of))
             peer = self.traces.get(imported.id)
             if not isinstance(imported, ImportIndex) or peer is None or imported.id in frozen:
@@ -227,7 +252,8 @@ class InteractiveWorker:
             index = FrozenIndex(Layout(imported.types, imported.key))
             frozen[imported.id] = index
             self._imports.append(_Import(exports, description.exports[0].id, slot, hold, at, index))
-        self.lane.inbox.command(RenderRead(command, frozen))
+        logs = self._log_parts(i.id for i in description.imports if is_log(i.id))
+        self.lane.inbox.command(RenderRead(command, frozen, logs))
 
     def _allow_compaction(self, command: AllowCompaction, frontier: Frontier) -> None:
         id = command.id
@@ -285,6 +311,11 @@ class InteractiveWorker:
     # -- peeks ----------------------------------------------------------------------------------------------------
 
     def _peek(self, peek: Peek) -> None:
+        self._peek_log.begin(peek)
+        if is_log(peek.target) and peek.target in self.traces:
+            timing = PeekTiming(Role.INTERACTIVE.value, self._clock, self.peeks.sent_ns(peek.uuid))
+            self.lane.inbox.command(PeekOfLog(peek, timing, self._log_parts([peek.target])[peek.target]))
+            return
         if peek.target in self._local:
             self.lane.inbox.command(peek, self.peeks.sent_ns(peek.uuid))
         else:
@@ -301,19 +332,25 @@ class InteractiveWorker:
 
     def answer_now(self, peek: Peek, cancelled: Callable[[], bool]) -> PeekResponse | None:
         """As ``answer_on_caller``, in the peer's snapshots: its since rises before its hold does.  Any thread."""
-        return answer_on_caller(
+        began = time.perf_counter_ns()
+        answer = answer_on_caller(
             peek,
-            self.traces.get(peek.target),
+            None if is_log(peek.target) else self.traces.get(peek.target),
             self._hasher,
             runtime=Role.INTERACTIVE.value,
             clock=self._clock,
             cancelled=cancelled,
         )
+        if answer is not None:
+            self._peek_log.took(time.perf_counter_ns() - began)
+        return answer
 
     # -- end ------------------------------------------------------------------------------------------------------
 
     def at_rest(self) -> bool:
-        return not (self.traces or self._peers or self._local or self.peeks.waiting or self._imports)
+        """Nothing is recorded, queued or bound, but for the logs."""
+        peers = [id for id in self.traces if not is_log(id)]
+        return not (peers or self._peers or self._local or self.peeks.waiting or self._imports)
 
     def close(self) -> None:
         """Releases every hold; the worker is not used any more."""
@@ -324,5 +361,11 @@ class InteractiveWorker:
             peer.arrangement.leave(reader=True)
         self.traces = {}
 
+    def idle_s(self) -> float | None:
+        """Everything that it waits for wakes it."""
+        return None
+
     def _respond(self, response: Response) -> None:
+        if isinstance(response, PeekResponse):
+            self._peek_log.end(response.uuid)
         self._respond_as(self.index, self._connection, response)

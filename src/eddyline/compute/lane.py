@@ -5,20 +5,22 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from eddyline.compute.frozen import FrozenIndex
-from eddyline.compute.peek import PeekTask
-from eddyline.protocol.messages import Command, CreateDataflow
+from eddyline.compute.log_reads import LogPart
+from eddyline.compute.peek import PeekTask, PeekTiming
+from eddyline.protocol.messages import Command, CreateDataflow, Peek
 from eddyline.repr.time import Frontier
 from eddyline.trace.snapshot import Snapshot
 
-__all__ = ["BindImport", "ContinuePeek", "Item", "ReconcileReads", "RenderRead"]
+__all__ = ["BindImport", "ContinuePeek", "Item", "PeekOfLog", "ReconcileReads", "RenderRead"]
 
 
 @dataclass(frozen=True, slots=True)
 class RenderRead:
-    """Render a one-shot read; its imported indexes are bound later."""
+    """Render a one-shot read; its imported indexes are bound later.  ``logs``: maintenance's part of those it reads."""
 
     command: CreateDataflow
     imports: dict[str, FrozenIndex]
+    logs: dict[str, LogPart]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +42,15 @@ class ContinuePeek:
 
 
 @dataclass(frozen=True, slots=True)
+class PeekOfLog:
+    """A peek of a log; ``part``: the other runtime's, if there is one."""
+
+    peek: Peek
+    timing: PeekTiming
+    part: LogPart | None
+
+
+@dataclass(frozen=True, slots=True)
 class ReconcileReads:
     """A new connection: ``dropped`` exports go without a word, ``retained`` ones report again, from a new as_of."""
 
@@ -47,4 +58,4 @@ class ReconcileReads:
     retained: dict[str, Frontier]
 
 
-Item = Command | RenderRead | BindImport | ContinuePeek | ReconcileReads
+Item = Command | RenderRead | BindImport | ContinuePeek | PeekOfLog | ReconcileReads

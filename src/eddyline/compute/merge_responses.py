@@ -8,6 +8,7 @@ from collections.abc import Callable
 from eddyline.protocol.messages import Frontiers, PeekResponse, Response, RowBatch, Status, SubscribeResponse
 from eddyline.protocol.read_costs import PeekPhases
 from eddyline.repr.batch import Batch
+from eddyline.repr.ids import is_log
 from eddyline.repr.time import EMPTY, MIN_TIME, Frontier
 
 __all__ = ["ResponseMerger", "union_of"]
@@ -58,9 +59,9 @@ class ResponseMerger:
                     self._emit(response)
 
     def pending(self) -> bool:
-        """Whether something is remembered: an answer that is not complete, a collection that is not over."""
+        """Whether something is remembered: an answer that is not complete, a collection that is not over but a log."""
         with self._lock:
-            return bool(self._peeks or self._frontiers)
+            return bool(self._peeks) or not all(map(is_log, self._frontiers))
 
     def _frontier(self, worker: int, response: Frontiers) -> None:
         id = response.id

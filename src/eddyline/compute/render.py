@@ -17,6 +17,7 @@ from eddyline.compute.exchange import Channel, ExchangeOperator, Mailboxes
 from eddyline.compute.exports import ElsewhereExport, Export, IndexExport, MaterializedViewSink, SubscribeSink
 from eddyline.compute.frozen import FrozenIndex
 from eddyline.compute.imports import ImportFrozenOperator, ImportIndexOperator, ImportSourceOperator
+from eddyline.compute.log_reads import ImportLogOperator, LogImport
 from eddyline.compute.operators.arrange import ArrangeOperator, new_arrangement
 from eddyline.compute.operators.basic_reduce import BasicReduceOperator
 from eddyline.compute.operators.constant import ConstantOperator
@@ -83,10 +84,11 @@ def render(
     number: int,
     runtime: RenderContext,
     frozen: Mapping[str, FrozenIndex] | None = None,
+    logs: Mapping[str, LogImport] | None = None,
 ) -> Dataflow:
     """The dataflow, not yet activated.  XX000 if an import is not there or already compacted past as_of.
 
-    ``frozen``: imported indexes of the other runtime, which may be bound later.
+    ``frozen``: imported indexes of the other runtime, which may be bound later; ``logs``: imported logs, likewise.
     """
     context = OperatorContext(
         hasher=runtime.hasher,
@@ -96,7 +98,7 @@ def render(
         workers=runtime.workers,
         budget_rows=runtime.budget_rows,
     )
-    builder = _Builder(description, number, runtime, context, frozen or {})
+    builder = _Builder(description, number, runtime, context, frozen or {}, logs or {})
     for position, node in enumerate(description.operators):
         builder.add(position, node)
     return Dataflow(
@@ -107,6 +109,7 @@ def render(
         arrangements=builder.arrangements,
         exchanges=builder.exchanges,
         sources=builder.sources,
+        inputs=builder.inputs,
         outputs=builder.outputs,
     )
 
@@ -118,11 +121,13 @@ class _Builder:
     runtime: RenderContext
     context: OperatorContext
     frozen: Mapping[str, FrozenIndex]
+    logs: Mapping[str, LogImport]
     operators: list[Operator] = field(default_factory=list)
     exports: dict[str, Export] = field(default_factory=dict)
     arrangements: list[Arrangement] = field(default_factory=list)
     exchanges: dict[int, ExchangeOperator] = field(default_factory=dict)
     sources: list[ImportSourceOperator] = field(default_factory=list)
+    inputs: list[tuple[str, Output | ArrangedOutput]] = field(default_factory=list)
     edges: dict[int, Output | ArrangedOutput] = field(default_factory=dict)
     flattened: dict[int, Output] = field(default_factory=dict)
     outputs: list[Output] = field(default_factory=list)
@@ -137,6 +142,8 @@ class _Builder:
         match node:
             case plan.ImportSource() | plan.ImportIndex() | plan.ConstantSource():
                 self._add_source(position, node, name)
+                if not isinstance(node, plan.ConstantSource):
+                    self.inputs.append((node.id, self.edges[position]))
             case plan.ExportIndex() | plan.ExportMaterializedView() | plan.ExportSubscribe():
                 self._add_export(node, name)
             case plan.Arrange():
@@ -151,6 +158,10 @@ class _Builder:
     ) -> None:
         context = self.context
         match node:
+            case plan.ImportSource() if node.id in self.logs:
+                output = self._output()
+                self.operators.append(ImportLogOperator(name, self.logs[node.id], output, context))
+                self.edges[position] = output
             case plan.ImportSource():
                 output = self._output()
                 reader = self.runtime.sources.take(self.number, position, self.runtime.worker, node.id, context.as_of)

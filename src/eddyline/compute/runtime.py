@@ -44,6 +44,10 @@ class _Driven(Protocol):
 
     def at_rest(self) -> bool: ...
 
+    def idle_s(self) -> float | None:
+        """How long it may rest if nothing comes; None: for ever."""
+        ...
+
     def close(self) -> None: ...
 
 
@@ -229,7 +233,7 @@ class Runtime:
             while not self._stop.is_set():
                 # Asked again: the step may have taken the wake-up that came with the end.
                 if not each.step() and not self._stop.is_set():
-                    each.inbox.wait()
+                    each.inbox.wait(each.idle_s())
         except Exception as error:  # noqa: BLE001 - as in ``step``
             _log.exception("%s failed", name)
             self._fail(error)

@@ -18,15 +18,21 @@ from __future__ import annotations
 import enum
 import threading
 from collections.abc import Callable
+from typing import Final
 
 from eddyline.compute.stream import Arrangement
+from eddyline.repr.ids import is_log
 from eddyline.repr.rowerror import ERR_TYPES
 from eddyline.repr.time import EMPTY, MIN_TIME, Frontier, Time
 from eddyline.trace.publication import PublicationPoint, SharedHold
 from eddyline.trace.run import Layout
 from eddyline.trace.snapshot import Snapshot
 
-__all__ = ["PairHold", "SharingRegistry", "Slot"]
+__all__ = ["LOG_INCARNATION", "PairHold", "SharingRegistry", "Slot"]
+
+
+#: a log lives as long as its runtime
+LOG_INCARNATION: Final = 1
 
 
 class _Side(enum.Enum):
@@ -241,8 +247,9 @@ class SharingRegistry:
                 raise AssertionError(f"the runtimes retain different things: {other} and {digest}")
 
     def __len__(self) -> int:
+        """Slots, but for those of the logs, which stay."""
         with self._lock:
-            return len(self._slots)
+            return sum(not is_log(id) for id, _ in self._slots)
 
     def _slot(self, id: str, incarnation: int, layout: Layout, until: Frontier) -> Slot:
         with self._lock:

@@ -30,15 +30,18 @@ from eddyline.compute.exchange import Mailboxes, Message
 from eddyline.compute.exports import IndexExport
 from eddyline.compute.frozen import FrozenIndex
 from eddyline.compute.inbox import Inbox
-from eddyline.compute.lane import BindImport, ContinuePeek, Item, ReconcileReads, RenderRead
+from eddyline.compute.lane import BindImport, ContinuePeek, Item, PeekOfLog, ReconcileReads, RenderRead
 from eddyline.compute.ledger import Ledger
-from eddyline.compute.peek import PeekTask, canceled
+from eddyline.compute.log_reads import LogPart
+from eddyline.compute.peek import PeekTask, PeekTiming, canceled, peek_error
 from eddyline.compute.peek_queue import PeekQueue, answer_on_caller
 from eddyline.compute.placement import Role
 from eddyline.compute.read_state import MemoryAccounts, ReadState
 from eddyline.compute.render import RenderContext, SharedSources, render
 from eddyline.compute.sharing import SharingRegistry, Slot
 from eddyline.compute.stream import Arrangement
+from eddyline.compute.worker_log import WorkerLog
+from eddyline.errors import make_error
 from eddyline.plan.dataflow import DataflowClass, ImportIndex
 from eddyline.protocol.messages import (
     AllowCompaction,
@@ -58,6 +61,7 @@ from eddyline.protocol.messages import (
 )
 from eddyline.protocol.soft_assertion import soft_assert
 from eddyline.protocol.sources import Storage
+from eddyline.repr.ids import is_log
 from eddyline.repr.time import EMPTY, MIN_TIME, Frontier, Time
 from eddyline.trace.hasher import Hasher
 
@@ -148,6 +152,7 @@ class Worker:
         self._connection = 0
         #: the new connection's history so far, while it is being told
         self._history: list[Command] | None = None
+        self.log = WorkerLog(index, role, hasher=hasher, registry=registry, respond=self._respond, clock=clock)
         mailboxes.set_waker(index, self.inbox.wake)
         if registry is not None:
             registry.connect_publisher(self.inbox.want, self.inbox.want_view)
@@ -175,6 +180,7 @@ class Worker:
         if self._history is not None:
             return moved  # what is to run is not known yet
         moved |= bool(self._bounded) and self._stop_reads()
+        moved |= self.log.seal_if_due(self._steady_waits)
         moved |= self._activate()
         moved |= self._walk()
         return moved or self._merge()
@@ -282,6 +288,9 @@ class Worker:
                 moved = True
         return moved
 
+    def _steady_waits(self) -> bool:
+        return any(d.scheduled and d.hydrated for d in self._dataflows.values())
+
     def _choose(self) -> Dataflow | None:
         """The oldest scheduled steady dataflow, or when it is their turn (or none) the oldest that hydrates."""
         steady: Dataflow | None = None
@@ -301,6 +310,7 @@ class Worker:
 
     def _after_activation(self, dataflow: Dataflow) -> None:
         dataflow.check_hydrated()
+        self.log.touched(dataflow)
         for id in dataflow.exports:
             slot = self._slots.get(id)
             if slot is not None:
@@ -318,6 +328,8 @@ class Worker:
         dataflows = list(self._dataflows.values())
         for i in range(len(dataflows)):
             at = (self._merge_from + i) % len(dataflows)
+            if dataflows[at].unmerged:
+                self.log.touched(dataflows[at])
             if dataflows[at].merge(_MERGE_FUEL_ROWS):
                 self._merge_from = at
                 return True
@@ -330,11 +342,13 @@ class Worker:
             case Hello():
                 self._hello(item)
             case RenderRead():
-                self._render(item.command, item.imports)
+                self._render(item.command, item.imports, item.logs)
             case BindImport():
                 self._bind(item)
             case ContinuePeek():
                 self._walks.append(item.task)
+            case PeekOfLog():
+                self._peek_log(item)
             case ReconcileReads():
                 self._go_on(item.dropped, item.retained)
             case _:
@@ -358,7 +372,9 @@ class Worker:
             case Schedule() | AllowWrites():
                 # Dataflows run and write from their creation here.
                 soft_assert(self._knows(command.id), "a command names an unknown collection", command=command)
-            case Hello() | CreateInstance() | UpdateConfiguration() | InitializationComplete():
+            case CreateInstance():
+                self.log.create_instance(command)
+            case Hello() | UpdateConfiguration() | InitializationComplete():
                 return
             case _:
                 assert_never(command)
@@ -375,6 +391,8 @@ class Worker:
         first, self._nonce = self._nonce is None, hello.nonce
         self._connection += 1
         self.peeks.clear()
+        if self.role is not Role.INTERACTIVE:  # an interactive worker has done so already, and gone on since
+            self.log.peeks.forget()
         self._walks.clear()
         if not first and self.role is not Role.INTERACTIVE:
             self._history = []
@@ -402,16 +420,22 @@ class Worker:
     def _create(self, command: CreateDataflow) -> None:
         self._ledger.create(command.dataflow)
         if self.role.renders(command.dataflow.dataflow_class):
-            self._render(command, {})
+            self._render(command, {}, {})
             return
         self._peers.update(e.id for e in command.dataflow.exports)
 
-    def _render(self, command: CreateDataflow, frozen: Mapping[str, FrozenIndex]) -> None:
-        """Builds the dataflow.  Its number, and with it its channels, come from the order of the commands."""
+    def _render(
+        self, command: CreateDataflow, frozen: Mapping[str, FrozenIndex], elsewhere: Mapping[str, LogPart]
+    ) -> None:
+        """Builds the dataflow.  Its number, and with it its channels, come from the order of the commands.
+
+        ``elsewhere``: the other runtime's part of the logs that it reads.
+        """
         self.inbox.follow_commits(follow=True)  # before any source is opened: no commit is missed
         number = self._next_number
         self._next_number += 1
-        dataflow = render(command.dataflow, number, self._render_context, frozen)
+        logs = self.log.imports(command.dataflow)
+        dataflow = render(command.dataflow, number, self._render_context, frozen, logs)
         imported = [i.id for i in command.dataflow.imports]
         direct = {self._exporters[id] for id in imported if id in self._exporters}
         dataflow.upstream = frozenset(direct).union(*(d.upstream for d in direct))
@@ -427,6 +451,8 @@ class Worker:
                 self._publish(id, export, dataflow)
         self._lead(dataflow)
         self._schedule(dataflow)
+        self.log.created(dataflow)
+        self.log.bind(logs, elsewhere)
         for message in self._parked.pop(number, ()):
             dataflow.exchanges[message.channel.operator].deliver(message)
 
@@ -481,6 +507,10 @@ class Worker:
 
     def _allow_compaction(self, id: str, frontier: Frontier) -> None:
         self._ledger.allow_compaction(id, frontier)
+        if is_log(id):
+            known = self.log.allow_compaction(id, frontier)
+            soft_assert(known, "a command names an unknown collection", id=id)
+            return
         if id in self._peers:
             if frontier == EMPTY:
                 self._peers.discard(id)
@@ -526,18 +556,33 @@ class Worker:
             if dataflow in other.upstream:
                 other.upstream -= {dataflow}
         dataflow.close()
+        self.log.dropped(dataflow)
         if self.role is Role.INTERACTIVE and not self._dataflows:
             self.inbox.follow_commits(follow=False)
 
     # -- peeks ----------------------------------------------------------------------------------------------------
 
+    def _peek_log(self, item: PeekOfLog) -> None:
+        """A log is read like by a walk."""
+        task = self.log.peek(item)
+        if task is not None:
+            self._walks.append(task)
+            return
+        gone = make_error("XX000", f"index {item.peek.target} is not on this replica")
+        self._respond(peek_error(item.peek.uuid, gone))
+
     def _peek(self, peek: Peek) -> None:
-        if self.peeks.take(peek, self._indexes.get(peek.target)):
+        self.log.peeks.begin(peek)
+        if is_log(peek.target):
+            timing = PeekTiming(self.role.value, self._clock, self.peeks.sent_ns(peek.uuid))
+            self._peek_log(PeekOfLog(peek, timing, None))
+        elif self.peeks.take(peek, self._indexes.get(peek.target)):
             self._schedule(self._exporters[peek.target])
 
     def answer_now(self, peek: Peek, cancelled: Callable[[], bool]) -> PeekResponse | None:
         """As ``answer_on_caller``.  Any thread."""
-        return answer_on_caller(
+        began = time.perf_counter_ns()
+        answer = answer_on_caller(
             peek,
             self._indexes.get(peek.target),
             self._hasher,
@@ -545,6 +590,9 @@ class Worker:
             clock=self._clock,
             cancelled=cancelled,
         )
+        if answer is not None:
+            self.log.peeks.took(time.perf_counter_ns() - began)
+        return answer
 
     def _answer_ready(self, id: str) -> None:
         index = self._indexes.get(id)
@@ -595,6 +643,10 @@ class Worker:
 
     # -- end ------------------------------------------------------------------------------------------------------
 
+    def idle_s(self) -> float | None:
+        """How long it may rest if nothing comes; None: for ever."""
+        return self.log.idle_s()
+
     def close(self) -> None:
         """Drops every dataflow; the worker is not used any more."""
         for dataflow in self._dataflows.values():
@@ -602,4 +654,6 @@ class Worker:
         self._dataflows.clear()
 
     def _respond(self, response: Response) -> None:
+        if isinstance(response, PeekResponse):
+            self.log.peeks.end(response.uuid)
         self._respond_as(self.index, self._connection, response)

@@ -26,6 +26,7 @@ class Role(enum.Enum):
     VIEW = "view"  # materialized view: in storage, written by a dataflow
     INDEX = "index"  # an arrangement on the replica
     SUBSCRIPTION = "subscription"  # nothing is kept
+    LOG = "log"  # an index that the replica keeps of its own doings, on a timeline of its own
 
     @property
     def stored(self) -> bool:

@@ -11,7 +11,9 @@ I2  a collection that is dropped stays on the replica, and in storage, until its
 I3  a peek holds its target at its time until it is answered, and every peek is answered exactly once;
 I4  reported uppers never regress, even when a new replica builds everything again;
 I5  storage changes at once, the replica in the order of its commands: what a dropped dataflow imports from storage is
-    held until the replica says that the dataflow is gone, for it may have yet to build it.
+    held until the replica says that the dataflow is gone, for it may have yet to build it;
+I6  a log is readable at every time: what its replica sealed last.  Its since and upper are of the replica's own
+    timeline, only serve compaction, and begin anew with each connection.
 """
 
 from __future__ import annotations
@@ -40,6 +42,7 @@ from eddyline.plan.dataflow import (
 )
 from eddyline.protocol.client import Client
 from eddyline.protocol.history import CommandHistory
+from eddyline.protocol.logs import LOGS
 from eddyline.protocol.messages import (
     AllowCompaction,
     AllowWrites,
@@ -58,7 +61,7 @@ from eddyline.protocol.messages import (
     SubscribeResponse,
 )
 from eddyline.protocol.read_costs import UNBOUNDED, ReadBounds
-from eddyline.repr.ids import is_transient
+from eddyline.repr.ids import is_log, is_transient
 from eddyline.repr.time import EMPTY, MIN_TIME, Frontier, Time
 from eddyline.repr.types import SqlType
 from eddyline.storage.store import TableStore
@@ -71,9 +74,12 @@ _LOST = ("58000", "the replica was lost", "The statement can be tried again.")
 
 
 class Controller:
-    """``retention_us``: how far the since of an index trails its upper where no hold asks for more."""
+    """``retention_us``: how far the since of an index trails its upper where no hold asks for more.
 
-    def __init__(self, store: TableStore, *, retention_us: int = 1_000_000) -> None:
+    ``logging``: whether replicas keep logs.
+    """
+
+    def __init__(self, store: TableStore, *, retention_us: int = 1_000_000, logging: bool = False) -> None:
         self._store = store
         self._retention_us = retention_us
         #: whether reads are rendered as such; otherwise they are maintained, until they are dropped
@@ -87,8 +93,10 @@ class Controller:
         #: export, in the order of the drops
         self._leaving: dict[str, tuple[DataflowClass, list[ReadHold]]] = {}
         self._tokens = itertools.count(1)
-        for command in (CreateInstance(), InitializationComplete()):
+        for command in (CreateInstance(logging), InitializationComplete()):
             self._history.push(command)
+        for log in LOGS if logging else ():
+            self._collections[log.id] = CollectionState(log.id, Role.LOG, MIN_TIME)
 
     # -- replicas -------------------------------------------------------------------------------------------------
 
@@ -98,6 +106,8 @@ class Controller:
         client.send(Hello(secrets.token_hex(8)))
         for collection in self._collections.values():
             collection.replica_upper = Frontier(MIN_TIME)
+            if collection.role is Role.LOG:
+                collection.since = collection.upper = Frontier(MIN_TIME)
         for command in self._history.reduced():
             client.send(command)
         self._probe(client)
@@ -144,7 +154,9 @@ class Controller:
         # Held first, then chosen: commits go on meanwhile, and since follows them.
         at = self.choose_as_of(imports, holds.since()) if as_of is None else as_of
         holds.downgrade(Frontier(at))
-        description = checked_shape(msgspec.structs.replace(description, as_of=at), one_shot_reads=self.one_shot_reads)
+        # Where a read of logs is rendered does not only decide who waits: one runtime sees the logs of both.
+        one_shot = self.one_shot_reads or any(map(is_log, imports))
+        description = checked_shape(msgspec.structs.replace(description, as_of=at), one_shot_reads=one_shot)
         try:
             self._create_views(description, at)
         except BaseException:
@@ -231,17 +243,21 @@ class Controller:
     def since(self, id: str) -> Frontier:
         """The oldest readable time."""
         collection = self._collection(id)
+        if collection.role is Role.LOG:
+            return Frontier(MIN_TIME)
         return self._store.since(id) if collection.role.stored else collection.since
 
     def upper(self, id: str) -> Frontier:
         """Every time below it is sealed; never regresses."""
         collection = self._collection(id)
+        if collection.role is Role.LOG:
+            return EMPTY
         return self._store.upper(id) if collection.role.stored else collection.upper
 
     def hydrated(self, id: str) -> bool:
         """Whether the present replica holds the collection's state; always true of tables."""
         collection = self._collection(id)
-        return collection.role is Role.TABLE or collection.replica_upper > collection.as_of
+        return collection.role in (Role.TABLE, Role.LOG) or collection.replica_upper > collection.as_of
 
     def as_of(self, id: str) -> Time:
         """The time from which the collection was computed, or at which the table was created."""
@@ -267,7 +283,8 @@ class Controller:
             storage_hold = self._store.hold(id, None if at is None else hold.since)
             hold.since = storage_hold.since
             collection.storage_holds[hold.token] = storage_hold
-        collection.holds[hold.token] = hold.since
+        if collection.role is not Role.LOG:  # whose snapshots need no hold
+            collection.holds[hold.token] = hold.since
         return hold
 
     def acquire_holds(self, ids: Iterable[str], at: Time | None = None) -> ReadHolds:
@@ -306,14 +323,16 @@ class Controller:
 
     def _compact(self, collection: CollectionState) -> None:
         """Moves the since of a computed collection after its upper, in steps of half the retention."""
-        if collection.dataflow is None or self._collections.get(collection.id) is not collection:
+        computed = collection.dataflow is not None or collection.role is Role.LOG
+        if not computed or self._collections.get(collection.id) is not collection:
             return
         target = collection.compaction_target(self._retention_us)
         if target <= collection.since or target - collection.since < self._retention_us // 2:
             return
         collection.since = target
         self._send(AllowCompaction(collection.id, target))
-        self._settle_imports(collection.dataflow)
+        if collection.dataflow is not None:
+            self._settle_imports(collection.dataflow)
 
     def _settle_imports(self, dataflow: DataflowState) -> None:
         since = min(self._collections[id].since for id in dataflow.exports)

@@ -30,7 +30,16 @@ from eddyline.plan.relation import (
     Union,
 )
 
-__all__ = ["Steps", "children", "post_order", "rewrite_bottom_up", "rewrite_top_down", "run_steps", "with_children"]
+__all__ = [
+    "Steps",
+    "children",
+    "gets",
+    "post_order",
+    "rewrite_bottom_up",
+    "rewrite_top_down",
+    "run_steps",
+    "with_children",
+]
 
 T = TypeVar("T")
 
@@ -100,6 +109,11 @@ def post_order(relation: Relation) -> Iterator[Relation]:
             seen.add(id(node))
             stack.append((node, True))
             stack.extend((child, False) for child in reversed(children(node)))
+
+
+def gets(relation: Relation) -> frozenset[str]:
+    """The ids of the catalog objects that a relation reads."""
+    return frozenset(node.id for node in post_order(relation) if isinstance(node, Get))
 
 
 def rewrite_bottom_up(relation: Relation, replace: Callable[[Relation], Relation]) -> Relation:

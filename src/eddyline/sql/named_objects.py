@@ -18,6 +18,8 @@ Locate = Callable[[int], int | None]
 
 _LISTINGS: Final = "There are SHOW TABLES, SHOW VIEWS, SHOW INDEXES, SHOW COLUMNS FROM name and SHOW CREATE VIEW name."
 
+_SYSTEM: Final = "SHOW VIEWS FROM mz_introspection and FROM mz_internal list what is there; qualify the name."
+
 ARTICLES = {
     ItemKind.TABLE: "a table",
     ItemKind.VIEW: "a view",
@@ -46,6 +48,8 @@ def existing_relation(range_var: AstNode, catalog: CatalogView, locate: Locate) 
 def no_such_relation(range_var: AstNode, position: int | None) -> DatabaseError:
     """42P01, not raised; for what PostgreSQL's clients look up in its catalogs, with the statements that tell it."""
     schema, name = range_var.schemaname, range_var.relname
+    if not schema and name.startswith("mz_"):
+        return make_error("42P01", f'relation "{name}" does not exist', position=position, hint=_SYSTEM)
     catalog = schema in ("information_schema", "pg_catalog") or (not schema and name.startswith("pg_"))
     return make_error(
         "42P01",
