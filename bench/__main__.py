@@ -12,7 +12,7 @@ from bench.memory import measure_hydration
 from bench.reads import measure_aggregate, measure_lookups
 from bench.report import Report
 from bench.startup import measure_startup
-from bench.streams import measure_streams, pathway_version
+from bench.streams import Sizes, measure_streams, pathway_version
 
 _PAGE = Path(__file__).parent.parent / "docs" / "benchmarks.md"
 _PARTS = ("startup", "streams", "lookups", "aggregate", "changes", "hydration")
@@ -52,15 +52,8 @@ def _measure(part: str, report: Report, quick: bool, pathway_python: str | None)
         case "startup":
             report.startup(measure_startup(repetitions=3 if quick else 7, cold=True))
         case "streams":
-            report.streams(
-                measure_streams(
-                    words=2_000_000,
-                    orders=500_000,
-                    customers=50_000,
-                    repetitions=1 if quick else 5,
-                    pathway_python=pathway_python,
-                )
-            )
+            sizes_of_streams = Sizes(small_words=40_000, small_orders=20_000, repetitions=1) if quick else Sizes()
+            report.streams(measure_streams(sizes_of_streams, pathway_python=pathway_python))
         case "lookups":
             report.lookups(measure_lookups(100_000, for_s=1.0 if quick else 5.0))
         case "aggregate":

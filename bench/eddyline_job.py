@@ -1,14 +1,12 @@
-"""``python -m bench.eddyline_job words|orders FILE [FILE]``: the job of ``pathway_job`` in Eddyline; same output.
+"""``python -m bench.eddyline_job [--batch ROWS] [--workers N] words|orders FILE [FILE]``: see ``bench.job_result``.
 
-Every batch of at most 20,000 rows is appended in a commit of its own, and the view is read after it, so that the
-result was exact and seen after each.  ``seconds`` is from opening the file to the last answer; ``process_seconds``
-includes the import, opening the database and the first state of the (empty) view.
+Every batch is appended in a commit of its own, and the view is read after it, so that the result was exact and seen
+after each: words: one word's count; orders: all regions.
 """
 
 from __future__ import annotations
 
-import json
-import sys
+import argparse
 import time
 from collections.abc import Iterator
 
@@ -18,8 +16,8 @@ import pyarrow as pa  # noqa: E402 - the import is part of what process_seconds 
 import pyarrow.csv  # noqa: E402 - as above
 
 import eddyline  # noqa: E402 - as above
+from bench.job_result import JobClock  # noqa: E402 - as above
 
-BATCH_ROWS = 20_000
 _BLOCK_BYTES = 1 << 20
 
 _WORDS = """
@@ -37,45 +35,51 @@ CREATE INDEX ON totals (region);
 """
 
 
-def batches(path: str) -> Iterator[pa.RecordBatch]:
-    """The rows of a CSV file, at most ``BATCH_ROWS`` at a time."""
+def batches(path: str, rows: int) -> Iterator[pa.RecordBatch]:
+    """The rows of a CSV file, at most ``rows`` at a time."""
     with pa.csv.open_csv(path, pa.csv.ReadOptions(block_size=_BLOCK_BYTES)) as reader:
         for block in reader:
-            for start in range(0, block.num_rows, BATCH_ROWS):
-                yield block.slice(start, BATCH_ROWS)
+            for start in range(0, block.num_rows, rows):
+                yield block.slice(start, rows)
 
 
-def words(db: eddyline.Connection, path: str) -> tuple[float, int]:
-    """(when it began, rows counted); reads one word's count after each commit, all of them at the end."""
-    db.executescript(_WORDS)
-    db.wait_hydrated("counts_word_idx")
-    begun = time.perf_counter()
-    for batch in batches(path):
+def words(db: eddyline.Connection, rows: int, path: str) -> dict[str, tuple[int, ...]]:
+    for batch in batches(path, rows):
         db.append("words", batch)
-        db.execute("SELECT n FROM counts WHERE word = $1", ("w1",)).fetchall()
-    return begun, sum(n for _, n in db.execute("SELECT word, n FROM counts").fetchall())
+        db.execute("SELECT n FROM counts WHERE word = $1", ("e",)).fetchall()
+    return {word: (n,) for word, n in db.execute("SELECT word, n FROM counts").fetchall()}
 
 
-def orders(db: eddyline.Connection, orders_path: str, customers_path: str) -> tuple[float, int]:
-    """(when it began, rows summed); reads the whole view after each commit."""
-    db.executescript(_ORDERS)
-    db.wait_hydrated("totals_region_idx")
-    begun = time.perf_counter()
-    for batch in batches(customers_path):
+def orders(db: eddyline.Connection, rows: int, orders_path: str, customers_path: str) -> dict[str, tuple[int, ...]]:
+    for batch in batches(customers_path, rows):
         db.append("customers", batch)
-    rows = 0
-    for batch in batches(orders_path):
+    found: dict[str, tuple[int, ...]] = {}
+    for batch in batches(orders_path, rows):
         db.append("orders", batch)
-        rows = sum(r[2] for r in db.execute("SELECT region, total, n FROM totals").fetchall())
-    return begun, rows
+        read = db.execute("SELECT region, total, n FROM totals").fetchall()
+        found = {region: (int(total), n) for region, total, n in read}
+    return found
 
 
 def main() -> None:
-    job, *files = sys.argv[1:]
-    with eddyline.connect() as db:
-        begun, rows = words(db, *files) if job == "words" else orders(db, *files)
-        ended = time.perf_counter()
-    sys.stdout.write(json.dumps({"rows": rows, "seconds": ended - begun, "process_seconds": ended - _started}) + "\n")
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--batch", type=int, default=20_000)
+    parser.add_argument("--workers", type=int, default=1)
+    parser.add_argument("job", choices=("words", "orders"))
+    parser.add_argument("files", nargs="+")
+    arguments = parser.parse_args()
+    with eddyline.connect(workers=arguments.workers) as db:
+        if arguments.job == "words":
+            db.executescript(_WORDS)
+            db.wait_hydrated("counts_word_idx")
+            clock = JobClock(_started)
+            found = words(db, arguments.batch, *arguments.files)
+        else:
+            db.executescript(_ORDERS)
+            db.wait_hydrated("totals_region_idx")
+            clock = JobClock(_started)
+            found = orders(db, arguments.batch, *arguments.files)
+        clock.report(found)
 
 
 if __name__ == "__main__":

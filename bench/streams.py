@@ -1,4 +1,4 @@
-"""Two streams read from CSV files, in Eddyline and in Pathway: word count, and a join with a grouped sum."""
+"""Word count, and a join with a grouped sum, from CSV files: Eddyline beside Pathway on the same files, in turns."""
 
 from __future__ import annotations
 
@@ -7,61 +7,119 @@ import os
 import statistics
 import subprocess
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from bench.inputs import make_orders, make_words
 from bench.startup import child
 
-__all__ = ["StreamFigures", "measure_streams", "pathway_version"]
+__all__ = ["Sizes", "StreamFigures", "measure_streams", "pathway_version"]
 
 _ROOT = Path(__file__).parent.parent
 
 
 @dataclass(frozen=True)
+class Sizes:
+    """Input rows, and interleaved repetitions.  ``small_*``: the files that are read in batches of 200 rows."""
+
+    words: int = 2_000_000
+    orders: int = 500_000
+    customers: int = 50_000
+    small_words: int = 200_000
+    small_orders: int = 50_000
+    small_customers: int = 5_000
+    repetitions: int = 5
+
+
+@dataclass(frozen=True)
 class StreamFigures:
-    """Medians.  ``process_s`` includes starting the interpreter's imports; ``seconds`` does not."""
+    """Medians over the repetitions of one engine in one mode on one stream.
+
+    ``ratio`` and ``cpu_ratio``: the median of this one's seconds over the first engine's in the same round, by the
+    clock and by CPU time; 1 for the first one.
+    """
 
     stream: str
     engine: str
     rows: int
     seconds: float
+    cpu_s: float
     process_s: float
+    ratio: float
+    cpu_ratio: float
 
 
-def measure_streams(
-    *, words: int, orders: int, customers: int, repetitions: int, pathway_python: str | None
-) -> list[StreamFigures]:
-    """Both streams in all engines, interleaved.  ``pathway_python``: an interpreter that has Pathway."""
-    engines = {"Eddyline": _eddyline}
-    if pathway_python is not None:
-        engines["Pathway"] = lambda arguments: _pathway(pathway_python, arguments)
-    taken: dict[tuple[str, str], list[tuple[float, float]]] = {}
+@dataclass(frozen=True)
+class _Comparison:
+    """One stream's engines; the others are compared with the first."""
+
+    stream: str
+    rows: int
+    engines: dict[str, Callable[[], str]]
+
+
+def measure_streams(sizes: Sizes, *, pathway_python: str | None) -> list[StreamFigures]:
+    """All comparisons.  ``pathway_python``: an interpreter that has Pathway.
+
+    AssertionError if the engines do not give the same answers.
+    """
     with tempfile.TemporaryDirectory() as folder:
-        words_csv, orders_csv, customers_csv = (Path(folder) / f"{n}.csv" for n in ("words", "orders", "customers"))
-        make_words(words_csv, words)
-        make_orders(orders_csv, customers_csv, orders, customers)
-        jobs = {"words": ["words", str(words_csv)], "orders": ["orders", str(orders_csv), str(customers_csv)]}
-        rows = {"words": words, "orders": orders}
-        _eddyline(jobs["words"])  # compiles, if it has to
-        for _ in range(repetitions):
-            for job, arguments in jobs.items():
-                for engine, run in engines.items():
-                    found = json.loads(run(arguments).splitlines()[-1])
-                    if found["rows"] != rows[job]:
-                        raise AssertionError(f"{engine} counted {found['rows']} of {rows[job]} rows of {job}")
-                    taken.setdefault((job, engine), []).append((found["seconds"], found["process_seconds"]))
-    return [
-        StreamFigures(
-            job, engine, rows[job], statistics.median(t[0] for t in times), statistics.median(t[1] for t in times)
+        return [f for c in _comparisons(sizes, Path(folder), pathway_python) for f in _measure(c, sizes.repetitions)]
+
+
+def _comparisons(sizes: Sizes, folder: Path, pathway_python: str | None) -> Iterator[_Comparison]:
+    words, orders, customers = (folder / f"{n}.csv" for n in ("words", "orders", "customers"))
+    make_words(words, sizes.words)
+    make_orders(orders, customers, sizes.orders, sizes.customers)
+    jobs = {"words": (["words", str(words)], sizes.words)}
+    jobs["orders"] = (["orders", str(orders), str(customers)], sizes.orders)
+    for name, (job, rows) in jobs.items():
+        engines = {"Eddyline": _eddyline("--batch", "20000", *job)}
+        if pathway_python is not None:
+            for mode in ("static", "streaming"):
+                engines[f"Pathway, {mode}"] = _pathway(pathway_python, "--mode", mode, *job)
+        yield _Comparison(f"{name}, batches of 20,000", rows, engines)
+        workers = {f"Eddyline, {n} workers": _eddyline("--workers", str(n), *job) for n in (2, 1)}
+        yield _Comparison(f"{name}, two workers", rows, workers)
+    make_words(words, sizes.small_words)
+    make_orders(orders, customers, sizes.small_orders, sizes.small_customers)
+    for name, rows in (("words", sizes.small_words), ("orders", sizes.small_orders)):
+        job = jobs[name][0]
+        engines = {"Eddyline": _eddyline("--batch", "200", *job)}
+        if pathway_python is not None:
+            engines["Pathway, commits"] = _pathway(pathway_python, "--mode", "commits", "--batch", "200", *job)
+            engines["Pathway, static"] = _pathway(pathway_python, "--mode", "static", *job)
+        yield _Comparison(f"{name}, batches of 200", rows, engines)
+
+
+def _measure(comparison: _Comparison, repetitions: int) -> Iterator[StreamFigures]:
+    next(iter(comparison.engines.values()))()  # loads files and kernels
+    rounds: list[dict[str, dict[str, float]]] = []
+    digests: set[str] = set()
+    for _ in range(repetitions):
+        found = {engine: json.loads(run().splitlines()[-1]) for engine, run in comparison.engines.items()}
+        digests.update(f["digest"] for f in found.values())
+        wrong = [(engine, f["rows"]) for engine, f in found.items() if f["rows"] != comparison.rows]
+        if wrong or len(digests) > 1:
+            raise AssertionError(f"{comparison.stream}: answers differ: {wrong or digests}")
+        rounds.append(found)
+    first = next(iter(comparison.engines))
+    for engine in comparison.engines:
+        yield StreamFigures(
+            comparison.stream,
+            engine,
+            comparison.rows,
+            seconds=statistics.median(r[engine]["seconds"] for r in rounds),
+            cpu_s=statistics.median(r[engine]["cpu_seconds"] for r in rounds),
+            process_s=statistics.median(r[engine]["process_seconds"] for r in rounds),
+            ratio=statistics.median(r[engine]["seconds"] / r[first]["seconds"] for r in rounds),
+            cpu_ratio=statistics.median(r[engine]["cpu_seconds"] / r[first]["cpu_seconds"] for r in rounds),
         )
-        for (job, engine), times in taken.items()
-    ]
 
 
-def _eddyline(arguments: Sequence[str]) -> str:
-    return child(["-m", "bench.eddyline_job", *arguments])
+def _eddyline(*arguments: str) -> Callable[[], str]:
+    return lambda: child(["-m", "bench.eddyline_job", *arguments])
 
 
 def pathway_version(python: str) -> str:
@@ -70,15 +128,18 @@ def pathway_version(python: str) -> str:
     return subprocess.run([python, "-c", script], capture_output=True, text=True, check=True).stdout.strip()
 
 
-def _pathway(python: str, arguments: Sequence[str]) -> str:
-    done = subprocess.run(
-        [python, "-m", "bench.pathway_job", *arguments],
-        cwd=_ROOT,
-        env={**os.environ, "PYTHONPATH": str(_ROOT)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if done.returncode:
-        raise RuntimeError(f"Pathway failed:\n{done.stderr}")
-    return done.stdout
+def _pathway(python: str, *arguments: str) -> Callable[[], str]:
+    def run() -> str:
+        done = subprocess.run(
+            [python, "-m", "bench.pathway_job", *arguments],
+            cwd=_ROOT,
+            env={**os.environ, "PYTHONPATH": str(_ROOT), "PATHWAY_THREADS": "1", "PATHWAY_PROCESSES": "1"},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if done.returncode:
+            raise RuntimeError(f"Pathway failed:\n{done.stderr}")
+        return done.stdout
+
+    return run
