@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 from eddyline.errors import DatabaseError
+from eddyline.protocol.sources import Committed
 from eddyline.repr.batch import Batch
 from eddyline.repr.rowerror import ERR_TYPES
 from eddyline.repr.time import EMPTY, Frontier, Time
@@ -209,13 +210,13 @@ def test_backlog_counts_steady_readers_and_reading_frees_it() -> None:
 
 
 def test_watchers_hear_of_commits_until_they_end(store: TableStore) -> None:
-    heard: list[frozenset[str]] = []
+    heard: list[Committed] = []
     end = store.watch(heard.append)
     store.append({"a": batch([(1, "x")]), "b": batch([(1, "x")])}, Time(1))
     store.append({}, Time(2))
     end()
     store.append({}, Time(3))
-    assert heard == [frozenset(("a", "b")), frozenset()]
+    assert [h.ids for h in heard] == [frozenset(("a", "b")), frozenset()]
 
 
 def test_view_has_its_own_upper_and_skips_what_it_has(store: TableStore) -> None:

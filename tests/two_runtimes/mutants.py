@@ -11,7 +11,6 @@ import pytest
 from eddyline.adapter.process import ProcessSettings
 from eddyline.compute import interactive as interactive_module
 from eddyline.compute import ledger as ledger_module
-from eddyline.compute.dataflow import Dataflow
 from eddyline.compute.exports import IndexExport
 from eddyline.compute.interactive import InteractiveWorker
 from eddyline.compute.lane import BindImport
@@ -215,12 +214,12 @@ def bound_imports_hold_on(patch: Patch) -> None:
 
 
 def maintenance_waits_for_readers(patch: Patch) -> None:
-    original = Worker._choose
+    original = Worker._activate
 
-    def choose(self: Worker) -> Dataflow | None:
-        return None if any(slot.awaited for slot in self._slots.values()) else original(self)
+    def activate(self: Worker) -> bool:
+        return not any(slot.awaited for slot in self._slots.values()) and original(self)
 
-    patch.setattr(Worker, "_choose", choose)
+    patch.setattr(Worker, "_activate", activate)
 
 
 def one_side_goes_on(patch: Patch) -> None:

@@ -187,7 +187,7 @@ def test_i10_dataflows_are_built_in_arrival_order_over_placeholders() -> None:
     first, second = d.peek("t1", 1), d.peek("t2", 1)
     d.serve()
     for worker in range(2):
-        built = {number: f.description.name for number, f in d.lane(worker)._dataflows.items()}
+        built = {f.number: f.description.name for f in d.lane(worker)._agenda}
         assert built == {0: "t1", 1: "t2"}, "a peer takes no number, and nothing is put off"
     assert d.rows(second) == dict.fromkeys(ROWS, 1), "it does not wait for the other one"
     assert d.answers(first) == []

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from eddyline.compute.exchange import ExchangeOperator
 from eddyline.compute.exports import Export, IndexExport
 from eddyline.compute.imports import ImportSourceOperator
+from eddyline.compute.operators.keyed_state import KeyedState
 from eddyline.compute.read_state import ReadState
 from eddyline.compute.state_size import Stateful
 from eddyline.compute.stream import ArrangedOutput, Arrangement, Operator, Output
@@ -39,13 +40,25 @@ class Dataflow:
     read: ReadState | None = None
     #: it was ended before its time
     stopped: bool = False
+    #: what operators keep in traces of their own
+    states: Sequence[KeyedState] = ()
+    #: the sources of which it reads a selection, and is told only when rows of that change
+    selected: frozenset[str] = frozenset()
     #: dataflows whose exports this one imports, and theirs, and so on
     upstream: frozenset[Dataflow] = frozenset()
-    #: something may be pending
-    scheduled: bool = True
+    #: those that have this one upstream
+    downstream: set[Dataflow] = field(default_factory=set)
+    #: something may be pending; the agenda's
+    scheduled: bool = False
+    #: the agenda's: it stands in a queue
+    queued: bool = False
+    #: the agenda's: it is not activated in an earlier turn
+    turn: int = 0
     hydrated: bool = False
-    #: its arrangements may have merges to do
+    #: its traces may have merges to do
     unmerged: bool = False
+    #: it stands in the agenda's line for merging
+    in_debt: bool = False
     dropped_exports: set[str] = field(default_factory=set)
     #: how often a step of each operator took at most 2**k ns, by k, and how long they took together
     durations: list[dict[int, int]] = field(default_factory=list)
@@ -100,12 +113,14 @@ class Dataflow:
                 source.set_steady()
 
     def merge(self, fuel_rows: int) -> bool:
-        """Pays merge debt of one arrangement; True if there is more."""
+        """Pays merge debt of one trace; True if there is more."""
         if self.unmerged:
             for arrangement in self.arrangements:
                 for trace in (arrangement.oks, arrangement.errs):
                     if trace.work(fuel_rows):
                         return True
+            if any(state.work(fuel_rows) for state in self.states):
+                return True
             self.unmerged = False
         return False
 

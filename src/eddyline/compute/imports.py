@@ -27,7 +27,7 @@ class ImportSourceOperator:
 
     def __init__(self, name: str, reader: SourceReader, output: Output, context: OperatorContext) -> None:
         self.name = name
-        self._reader = reader
+        self.reader = reader
         self._output = output
         self._context = context
         self._open = True
@@ -35,7 +35,7 @@ class ImportSourceOperator:
     def step(self) -> bool:
         if not self.pending():
             return False
-        polled = self._reader.poll(self._context.budget_rows)
+        polled = self.reader.poll(self._context.budget_rows)
         for batch in polled.rows:
             self._send(self._clip(batch))
         for batch in polled.errors:
@@ -47,18 +47,18 @@ class ImportSourceOperator:
 
     def pending(self) -> bool:
         """What the consumers have not taken stays in storage, where it counts as backlog."""
-        return self._open and all(s.drained() for s in self._output.consumers) and self._reader.pending()
+        return self._open and all(s.drained() for s in self._output.consumers) and self.reader.pending()
 
     def frontier(self) -> Frontier:
         return self._output.frontier
 
     def set_steady(self) -> None:
-        self._reader.set_steady()
+        self.reader.set_steady()
 
     def close(self) -> None:
         if self._open:
             self._open = False
-            self._reader.close()
+            self.reader.close()
 
     def _send(self, batch: Batch) -> None:
         """A large commit goes on in slices, so that no activation downstream has more than it may take."""

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from eddyline.compute.lane import Item
 from eddyline.protocol.messages import Peek
+from eddyline.protocol.sources import Committed, SourceReader
 from eddyline.repr.time import Time
 
 __all__ = ["Inbox", "Taken"]
@@ -22,6 +23,9 @@ class Taken:
     commands: list[Item]
     commits: set[str] = field(default_factory=set)
     closed_times: bool = False
+    #: selective readers with new rows, and how many updates all commits had
+    touched: list[SourceReader] = field(default_factory=list)
+    commit_rows: int = 0
     wanted: set[str] = field(default_factory=set)
     #: stored views, and the time up to which they are asked for
     wanted_views: dict[str, Time] = field(default_factory=dict)
@@ -40,6 +44,8 @@ class Inbox:
         self._commands: deque[Item] = deque()
         self._commits: set[str] = set()
         self._closed_times = False
+        self._touched: list[SourceReader] = []
+        self._commit_rows = 0
         self._wanted: set[str] = set()
         self._wanted_views: dict[str, Time] = {}
         self._sent_ns: dict[str, int] = {}
@@ -52,12 +58,14 @@ class Inbox:
                 self._sent_ns[item.uuid] = self._clock() if sent_ns is None else sent_ns
             self._wake()
 
-    def commit(self, ids: frozenset[str]) -> None:
-        """A commit changed collections ``ids``; without ids it only closed a time."""
+    def commit(self, committed: Committed) -> None:
+        """A commit changed collections; without any it only closed a time."""
         with self._changed:
             if self._follows_commits:
-                self._commits |= ids
-                self._closed_times |= not ids
+                self._commits |= committed.ids
+                self._closed_times |= not committed.ids
+                self._touched += committed.touched
+                self._commit_rows += committed.rows
                 self._wake()
 
     def follow_commits(self, *, follow: bool) -> None:
@@ -92,6 +100,8 @@ class Inbox:
                 list(self._commands),
                 self._commits,
                 self._closed_times,
+                self._touched,
+                self._commit_rows,
                 self._wanted,
                 self._wanted_views,
                 self._sent_ns,
@@ -99,6 +109,8 @@ class Inbox:
             self._commands.clear()
             self._commits = set()
             self._closed_times = False
+            self._touched = []
+            self._commit_rows = 0
             self._wanted = set()
             self._wanted_views = {}
             self._sent_ns = {}

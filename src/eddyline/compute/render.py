@@ -24,17 +24,20 @@ from eddyline.compute.operators.constant import ConstantOperator
 from eddyline.compute.operators.distinct import DistinctOperator, ThresholdOperator
 from eddyline.compute.operators.flat_map import FlatMapOperator
 from eddyline.compute.operators.join import JoinOperator
+from eddyline.compute.operators.keyed_state import KeyedState
 from eddyline.compute.operators.mfp import MfpOperator
+from eddyline.compute.operators.recompute import RecomputeOperator
 from eddyline.compute.operators.reduce import ReduceOperator
 from eddyline.compute.operators.snapshot_reduce import SnapshotReduceOperator
 from eddyline.compute.operators.snapshot_top_k import SnapshotTopKOperator
 from eddyline.compute.operators.stateless import FlattenOperator, NegateOperator, UnionOperator
 from eddyline.compute.operators.top_k import TopKOperator
+from eddyline.compute.selection import selection_of
 from eddyline.compute.stream import ArrangedOutput, Arrangement, Operator, Output, Stream
 from eddyline.errors import make_error
 from eddyline.plan import dataflow as plan
 from eddyline.protocol.messages import Response
-from eddyline.protocol.sources import SourceReader, Storage
+from eddyline.protocol.sources import Selection, SourceReader, Storage
 from eddyline.repr.time import Frontier, Time
 from eddyline.trace.hasher import Hasher
 from eddyline.trace.run import Layout
@@ -51,12 +54,14 @@ class SharedSources:
         self._lock = threading.Lock()
         self._open: dict[tuple[int, int], dict[int, SourceReader]] = {}  # guarded by _lock
 
-    def take(self, dataflow: int, position: int, worker: int, id: str, as_of: Time) -> SourceReader:
+    def take(
+        self, dataflow: int, position: int, worker: int, id: str, as_of: Time, selection: Selection | None
+    ) -> SourceReader:
         """The share of ``worker``.  The first worker to ask opens the collection."""
         with self._lock:
             shares = self._open.get((dataflow, position))
             if shares is None:
-                shares = dict(enumerate(self._storage.open_source(id, as_of, self._workers)))
+                shares = dict(enumerate(self._storage.open_source(id, as_of, self._workers, selection)))
                 self._open[(dataflow, position)] = shares
             reader = shares.pop(worker)
             if not shares:
@@ -111,6 +116,8 @@ def render(
         sources=builder.sources,
         inputs=builder.inputs,
         outputs=builder.outputs,
+        states=builder.states,
+        selected=frozenset(builder.selected - builder.followed),
     )
 
 
@@ -128,6 +135,9 @@ class _Builder:
     exchanges: dict[int, ExchangeOperator] = field(default_factory=dict)
     sources: list[ImportSourceOperator] = field(default_factory=list)
     inputs: list[tuple[str, Output | ArrangedOutput]] = field(default_factory=list)
+    states: list[KeyedState] = field(default_factory=list)
+    followed: set[str] = field(default_factory=set)
+    selected: set[str] = field(default_factory=set)
     edges: dict[int, Output | ArrangedOutput] = field(default_factory=dict)
     flattened: dict[int, Output] = field(default_factory=dict)
     outputs: list[Output] = field(default_factory=list)
@@ -150,7 +160,10 @@ class _Builder:
                 self._add_arrange(position, node, name)
             case _:
                 output = self._output()
-                self.operators.append(self._operator(node, name, output))
+                operator = self._operator(node, name, output)
+                if isinstance(operator, RecomputeOperator):
+                    self.states += (operator.state, operator.shown)
+                self.operators.append(operator)
                 self.edges[position] = output
 
     def _add_source(
@@ -164,9 +177,13 @@ class _Builder:
                 self.edges[position] = output
             case plan.ImportSource():
                 output = self._output()
-                reader = self.runtime.sources.take(self.number, position, self.runtime.worker, node.id, context.as_of)
+                selection = selection_of(self.description, position)
+                reader = self.runtime.sources.take(
+                    self.number, position, self.runtime.worker, node.id, context.as_of, selection
+                )
                 source = ImportSourceOperator(name, reader, output, context)
                 self.sources.append(source)
+                (self.followed if selection is None else self.selected).add(node.id)
                 self.operators.append(source)
                 self.edges[position] = output
             case plan.ConstantSource():
@@ -174,6 +191,7 @@ class _Builder:
                 self.operators.append(ConstantOperator(name, node, output, context))
                 self.edges[position] = output
             case plan.ImportIndex():
+                self.followed.add(node.id)
                 frozen = self.frozen.get(node.id)
                 if frozen is not None:
                     arranged = ArrangedOutput(frozen.arrangement)

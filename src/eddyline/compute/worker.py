@@ -5,10 +5,11 @@ give the worker something to do wakes it, so nothing is polled.
 
 Invariants:
 I1  commands take effect in the order in which they were sent, dataflows are numbered and built in it;
-I2  steady dataflows are activated before hydrating ones, oldest first; hydration gets a quarter of the activations
-    at least while it has work; merging, beyond what insertions pay, is for idle time;
-I3  a dataflow that may have something to do is scheduled: by a commit to a source of it or of what it imports, by a
-    moved frontier of an import, by a peer's message, or by a peek that waits for it;
+I2  steady dataflows are activated before hydrating ones, in turns; hydration gets a quarter of the activations at
+    least while it has work (see the agenda); merging, beyond what insertions pay, is for idle time;
+I3  a dataflow that may have something to do is scheduled: by a commit to a source of it, by a moved frontier of an
+    import, by a peer's message, or by a peek that waits for it.  Where it selects rows of a source, commits without any
+    for it pass it by; it falls behind by a bounded number of them;
 I4  whoever is scheduled has everything upstream scheduled too: quiet inputs then catch up with the newest commit.
 I5  a dataflow of a class that the worker does not render is recorded: its exports are *peers*, which have no channel,
     no frontier to report, and commands about them are no-ops here;
@@ -23,13 +24,15 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
+from itertools import islice
 from typing import assert_never
 
+from eddyline.compute.agenda import Agenda
 from eddyline.compute.dataflow import Dataflow
 from eddyline.compute.exchange import Mailboxes, Message
 from eddyline.compute.exports import IndexExport
 from eddyline.compute.frozen import FrozenIndex
-from eddyline.compute.inbox import Inbox
+from eddyline.compute.inbox import Inbox, Taken
 from eddyline.compute.lane import BindImport, ContinuePeek, Item, PeekOfLog, ReconcileReads, RenderRead
 from eddyline.compute.ledger import Ledger
 from eddyline.compute.log_reads import LogPart
@@ -60,7 +63,7 @@ from eddyline.protocol.messages import (
     UpdateConfiguration,
 )
 from eddyline.protocol.soft_assertion import soft_assert
-from eddyline.protocol.sources import Storage
+from eddyline.protocol.sources import SourceReader, Storage
 from eddyline.repr.ids import is_log
 from eddyline.repr.time import EMPTY, MIN_TIME, Frontier, Time
 from eddyline.trace.hasher import Hasher
@@ -70,7 +73,8 @@ __all__ = ["Worker"]
 _MERGE_FUEL_ROWS = 16_384
 #: how often what a read holds is looked at within an activation
 _WEIGH_NS = 1_000_000
-_HYDRATION_SHARE = 4  # every n-th activation is for hydration, if it has work
+#: a commit of so many rows lets one more of those that it passed by catch up
+_CATCH_UP_ROWS = 1_024
 
 
 class Worker:
@@ -121,8 +125,8 @@ class Worker:
             respond=self._respond,
             budget_rows=budget_rows,
         )
-        #: live dataflows by number, which is their age
-        self._dataflows: dict[int, Dataflow] = {}
+        #: the live dataflows, and which of them have something to do
+        self._agenda = Agenda()
         self._next_number = 0
         #: those of reads that may hold only so much
         self._bounded: dict[int, Dataflow] = {}
@@ -130,14 +134,18 @@ class Worker:
         self._exporters: dict[str, Dataflow] = {}
         #: dataflows that import each collection or index
         self._importers: dict[str, list[Dataflow]] = {}
+        #: those among them that are scheduled by each of its steps
+        self._followers: dict[str, dict[Dataflow, None]] = {}
+        #: the others, longest ago activated first
+        self._passed_by: dict[str, dict[Dataflow, None]] = {}
+        #: dataflows by the readers of their sources
+        self._readers: dict[SourceReader, Dataflow] = {}
         #: messages for dataflows not built yet
         self._parked: dict[int, list[Message]] = {}
         self._reported: dict[str, Frontier] = {}
         #: peeks whose index has not sealed their time
         self.peeks = PeekQueue(role.value, hasher, clock, respond=self._respond, start=self._start_peek)
         self._walks: deque[PeekTask] = deque()
-        self._steady_streak = 0
-        self._merge_from = 0
         #: what the commands alone say; a heavy lane's is kept by its interactive worker
         self._ledger = Ledger()
         #: exports that the other runtime renders
@@ -175,12 +183,12 @@ class Worker:
             self._want_views()
             moved = True
         if taken.commits or taken.closed_times:
-            self._commits(taken.commits, everything=taken.closed_times)
+            self._commits(taken)
             moved = True
         if self._history is not None:
             return moved  # what is to run is not known yet
         moved |= bool(self._bounded) and self._stop_reads()
-        moved |= self.log.seal_if_due(self._steady_waits)
+        moved |= self.log.seal_if_due(self._agenda.steady_waits)
         moved |= self._activate()
         moved |= self._walk()
         return moved or self._merge()
@@ -188,29 +196,34 @@ class Worker:
     def _deliver(self, messages: list[Message]) -> bool:
         for message in messages:
             number = message.channel.dataflow
-            dataflow = self._dataflows.get(number)
+            dataflow = self._agenda.get(number)
             if dataflow is not None and dataflow.stopped:
                 continue
             if dataflow is not None:
                 dataflow.exchanges[message.channel.operator].deliver(message)
-                dataflow.scheduled = True
+                self._agenda.schedule_alone(dataflow)
             elif number >= self._next_number:
                 self._parked.setdefault(number, []).append(message)
         return bool(messages)
 
-    def _commits(self, ids: Iterable[str], *, everything: bool) -> None:
-        if everything:
-            for dataflow in self._dataflows.values():
-                dataflow.scheduled = True
+    def _commits(self, taken: Taken) -> None:
+        if taken.closed_times:
+            for dataflow in self._agenda:
+                self._agenda.schedule_alone(dataflow)
             return
-        for id in ids:
-            for dataflow in self._importers.get(id, ()):
-                self._schedule(dataflow)
-        for dataflow in self._dataflows.values():
-            if not dataflow.hydrated:
-                self._schedule(dataflow)
+        for reader in taken.touched:
+            touched = self._readers.get(reader)
+            if touched is not None:
+                self._agenda.schedule(touched)
+        for id in taken.commits:
+            for dataflow in self._followers.get(id, ()):
+                self._agenda.schedule(dataflow)
+            for dataflow in islice(self._passed_by.get(id, ()), 1 + taken.commit_rows // _CATCH_UP_ROWS):
+                self._agenda.schedule(dataflow)
+        for dataflow in self._agenda.hydrating:
+            self._agenda.schedule(dataflow)
         for waiting in self.peeks.waiting.values():
-            self._schedule(self._exporters[waiting.peek.target])
+            self._agenda.schedule(self._exporters[waiting.peek.target])
         for id in list(self._wanted):
             self._want(id)
         self._want_views()
@@ -222,7 +235,7 @@ class Worker:
             self._wanted.discard(id)
             return False
         self._wanted.add(id)
-        self._schedule(self._exporters[id])
+        self._agenda.schedule(self._exporters[id])
         return True
 
     def _want_views(self) -> None:
@@ -231,17 +244,12 @@ class Worker:
             if id not in self._storage or self._storage.upper(id) > time_:
                 del self._wanted_views[id]
             elif id in self._exporters:
-                self._schedule(self._exporters[id])
-
-    def _schedule(self, dataflow: Dataflow) -> None:
-        dataflow.scheduled = True
-        for upstream in dataflow.upstream:
-            upstream.scheduled = True
+                self._agenda.schedule(self._exporters[id])
 
     # -- dataflows ------------------------------------------------------------------------------------------------
 
     def _activate(self) -> bool:
-        dataflow = self._choose()
+        dataflow = self._agenda.choose()
         if dataflow is None:
             return False
         start = self._clock()
@@ -288,29 +296,14 @@ class Worker:
                 moved = True
         return moved
 
-    def _steady_waits(self) -> bool:
-        return any(d.scheduled and d.hydrated for d in self._dataflows.values())
-
-    def _choose(self) -> Dataflow | None:
-        """The oldest scheduled steady dataflow, or when it is their turn (or none) the oldest that hydrates."""
-        steady: Dataflow | None = None
-        hydrating: Dataflow | None = None
-        for dataflow in self._dataflows.values():
-            if not dataflow.scheduled:
-                continue
-            if dataflow.hydrated and steady is None:
-                steady = dataflow
-            elif not dataflow.hydrated and hydrating is None:
-                hydrating = dataflow
-        if steady is not None and (hydrating is None or self._steady_streak < _HYDRATION_SHARE - 1):
-            self._steady_streak += 1
-            return steady
-        self._steady_streak = 0
-        return hydrating
-
     def _after_activation(self, dataflow: Dataflow) -> None:
         dataflow.check_hydrated()
         self.log.touched(dataflow)
+        self._agenda.activated(dataflow)
+        for id in dataflow.selected:
+            others = self._passed_by[id]
+            del others[dataflow]
+            others[dataflow] = None
         for id in dataflow.exports:
             slot = self._slots.get(id)
             if slot is not None:
@@ -319,20 +312,14 @@ class Worker:
             if frontier > self._reported.get(id, MIN_TIME) and id not in dataflow.dropped_exports:
                 self._reported[id] = frontier
                 self._respond(Frontiers(id, frontier))
-                for importer in self._importers.get(id, ()):
-                    self._schedule(importer)
+                for importer in self._followers.get(id, ()):
+                    self._agenda.schedule_after(dataflow, importer)
                 self._answer_ready(id)
 
     def _merge(self) -> bool:
-        """One slice of merging, dataflow by dataflow; storage's own debt is the first maintaining worker's."""
-        dataflows = list(self._dataflows.values())
-        for i in range(len(dataflows)):
-            at = (self._merge_from + i) % len(dataflows)
-            if dataflows[at].unmerged:
-                self.log.touched(dataflows[at])
-            if dataflows[at].merge(_MERGE_FUEL_ROWS):
-                self._merge_from = at
-                return True
+        """One slice of merging; storage's own debt is the first maintaining worker's."""
+        if self._agenda.merge(_MERGE_FUEL_ROWS, self.log.touched):
+            return True
         return self.index == 0 and self.role is not Role.INTERACTIVE and self._storage.work(_MERGE_FUEL_ROWS)
 
     # -- commands -------------------------------------------------------------------------------------------------
@@ -413,7 +400,7 @@ class Worker:
             self._reported.pop(id, None)
             if id in self._exporters:
                 self._exporters[id].exports[id].allow_compaction(as_of)
-                self._exporters[id].scheduled = True
+                self._agenda.schedule_alone(self._exporters[id])
 
     # -- life of a dataflow ---------------------------------------------------------------------------------------
 
@@ -436,13 +423,18 @@ class Worker:
         self._next_number += 1
         logs = self.log.imports(command.dataflow)
         dataflow = render(command.dataflow, number, self._render_context, frozen, logs)
-        imported = [i.id for i in command.dataflow.imports]
+        imported = list(dict.fromkeys(i.id for i in command.dataflow.imports))
         direct = {self._exporters[id] for id in imported if id in self._exporters}
         dataflow.upstream = frozenset(direct).union(*(d.upstream for d in direct))
-        self._dataflows[number] = dataflow
+        for upstream in dataflow.upstream:
+            upstream.downstream.add(dataflow)
+        self._agenda.add(dataflow)
         self._watch_read(dataflow, frozen)
         for id in imported:
             self._importers.setdefault(id, []).append(dataflow)
+            those = self._passed_by if id in dataflow.selected else self._followers
+            those.setdefault(id, {})[dataflow] = None
+        self._readers.update((source.reader, dataflow) for source in dataflow.sources)
         for id, export in dataflow.exports.items():
             self._exporters[id] = dataflow
             self._reported.pop(id, None)
@@ -450,7 +442,7 @@ class Worker:
                 self._indexes[id] = export
                 self._publish(id, export, dataflow)
         self._lead(dataflow)
-        self._schedule(dataflow)
+        self._agenda.schedule(dataflow)
         self.log.created(dataflow)
         self.log.bind(logs, elsewhere)
         for message in self._parked.pop(number, ()):
@@ -480,9 +472,10 @@ class Worker:
         """A view that a connection makes anew is upstream of what goes on reading it (I4)."""
         leading = dataflow.upstream | {dataflow}
         for importer in [d for id in dataflow.exports for d in self._importers.get(id, ())]:
-            for other in self._dataflows.values():
-                if other is importer or importer in other.upstream:
-                    other.upstream |= leading
+            for other in (importer, *importer.downstream):
+                other.upstream |= leading
+                for leader in leading:
+                    leader.downstream.add(other)
 
     def _publish(self, id: str, export: IndexExport, dataflow: Dataflow) -> None:
         if self._registry is None:
@@ -503,7 +496,7 @@ class Worker:
         dataflow = self._exporters.get(item.dataflow)
         item.index.bind(item.oks, item.errs, item.published_ns)
         if dataflow is not None:
-            dataflow.scheduled = True
+            self._agenda.schedule_alone(dataflow)
 
     def _allow_compaction(self, id: str, frontier: Frontier) -> None:
         self._ledger.allow_compaction(id, frontier)
@@ -545,19 +538,25 @@ class Worker:
             self._registry.withdraw(slot, reader=False)
 
     def _drop(self, dataflow: Dataflow) -> None:
-        del self._dataflows[dataflow.number]
+        self._agenda.remove(dataflow)
         self._bounded.pop(dataflow.number, None)
-        for imported in dataflow.description.imports:
-            importers = self._importers[imported.id]
-            importers.remove(dataflow)
-            if not importers:
-                del self._importers[imported.id]
-        for other in self._dataflows.values():
-            if dataflow in other.upstream:
-                other.upstream -= {dataflow}
+        for id in {i.id for i in dataflow.description.imports}:
+            self._importers[id].remove(dataflow)
+            if not self._importers[id]:
+                del self._importers[id]
+            those = self._passed_by if id in dataflow.selected else self._followers
+            del those[id][dataflow]
+            if not those[id]:
+                del those[id]
+        for source in dataflow.sources:
+            del self._readers[source.reader]
+        for other in dataflow.downstream:
+            other.upstream -= {dataflow}
+        for other in dataflow.upstream:
+            other.downstream.discard(dataflow)
         dataflow.close()
         self.log.dropped(dataflow)
-        if self.role is Role.INTERACTIVE and not self._dataflows:
+        if self.role is Role.INTERACTIVE and not len(self._agenda):
             self.inbox.follow_commits(follow=False)
 
     # -- peeks ----------------------------------------------------------------------------------------------------
@@ -577,7 +576,7 @@ class Worker:
             timing = PeekTiming(self.role.value, self._clock, self.peeks.sent_ns(peek.uuid))
             self._peek_log(PeekOfLog(peek, timing, None))
         elif self.peeks.take(peek, self._indexes.get(peek.target)):
-            self._schedule(self._exporters[peek.target])
+            self._agenda.schedule(self._exporters[peek.target])
 
     def answer_now(self, peek: Peek, cancelled: Callable[[], bool]) -> PeekResponse | None:
         """As ``answer_on_caller``.  Any thread."""
@@ -637,7 +636,8 @@ class Worker:
     def at_rest(self) -> bool:
         """Nothing is rendered, queued or parked."""
         return not (
-            self._dataflows or self._exporters or self._importers or self._indexes or self._reported
+            len(self._agenda) or self._exporters or self._importers or self._indexes or self._reported
+            or self._followers or self._passed_by or self._readers
             or self.peeks.waiting or self._walks or self._parked or self._peers or self._slots or self._wanted
         )  # fmt: skip
 
@@ -649,9 +649,9 @@ class Worker:
 
     def close(self) -> None:
         """Drops every dataflow; the worker is not used any more."""
-        for dataflow in self._dataflows.values():
+        for dataflow in self._agenda:
             dataflow.close()
-        self._dataflows.clear()
+        self._agenda.clear()
 
     def _respond(self, response: Response) -> None:
         if isinstance(response, PeekResponse):

@@ -9,10 +9,24 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from eddyline.expr.ir import LiteralValue
 from eddyline.repr.batch import Batch
 from eddyline.repr.time import Frontier, Time
+from eddyline.repr.types import SqlType
 
-__all__ = ["Polled", "SourceReader", "Storage"]
+__all__ = ["Committed", "Polled", "Selection", "SourceReader", "Storage"]
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """The rows of a source that a reader has any use for: those whose ``column`` equals one of ``values``.
+
+    ``values`` are literals of ``type``, None among them for NULL.  A reader may get other rows as well.
+    """
+
+    column: int
+    type: SqlType
+    values: tuple[LiteralValue, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,9 +41,23 @@ class Polled:
         return sum(map(len, self.rows)) + sum(map(len, self.errors))
 
 
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """One commit, as the watchers of a storage hear of it.
+
+    ``ids``: the collections that it changed; none if it only closed a time.  ``touched``: the selective readers that it
+    has rows or errors for.  ``rows``: how many updates it had.
+    """
+
+    ids: frozenset[str]
+    touched: Sequence[SourceReader] = ()
+    rows: int = 0
+
+
 class SourceReader(Protocol):
     """One worker's share of a collection: its history so far, then every later commit, by reference.
 
+    A selective reader may be spared the rows of later commits that its selection leaves out.
     The shares of all workers are disjoint and together complete; frontiers never regress.  Times below ``as_of``
     are as storage holds them: whoever reads moves them up.  One thread reads.
     """
@@ -52,7 +80,9 @@ class SourceReader(Protocol):
 class Storage(Protocol):
     """The storage of a database, as a runtime sees it.  Thread-safe."""
 
-    def open_source(self, id: str, as_of: Time, readers: int) -> Sequence[SourceReader]:
+    def open_source(
+        self, id: str, as_of: Time, readers: int, selection: Selection | None = None
+    ) -> Sequence[SourceReader]:
         """``readers`` shares of collection ``id``; XX000 unless its since is at most ``as_of``."""
         ...
 
@@ -81,8 +111,8 @@ class Storage(Protocol):
 
     def __contains__(self, id: str) -> bool: ...
 
-    def watch(self, callback: Callable[[frozenset[str]], None]) -> Callable[[], None]:
-        """Calls ``callback(ids)`` after each commit, on the writer's thread; returns what ends the watching."""
+    def watch(self, callback: Callable[[Committed], None]) -> Callable[[], None]:
+        """Calls ``callback`` after each commit, on the writer's thread; returns what ends the watching."""
         ...
 
     def work(self, fuel_rows: int) -> bool:

@@ -12,10 +12,13 @@ import enum
 import threading
 from collections import deque
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
+from eddyline.protocol.sources import Selection, SourceReader
 from eddyline.repr.batch import Batch
 from eddyline.repr.rowerror import ERR_TYPES
 from eddyline.repr.time import EMPTY, MIN_TIME, Frontier, Time
@@ -24,6 +27,9 @@ from eddyline.trace.hasher import Hasher
 from eddyline.trace.run import Layout, Run, build_run
 from eddyline.trace.snapshot import Snapshot
 from eddyline.trace.trace import Trace
+
+if TYPE_CHECKING:
+    from eddyline.storage.routes import Routes
 
 __all__ = ["Collection", "CollectionKind", "Commit", "Follower", "batch_bytes"]
 
@@ -60,11 +66,17 @@ def batch_bytes(batch: Batch | None) -> int:
 
 
 class Follower:
-    """One reader's queue of commits.  Guarded by the store's state lock."""
+    """One reader's queue of commits.  Guarded by the store's state lock, but for what it selects.
 
-    __slots__ = ("bytes", "commits", "rows", "steady")
+    ``hashes``: uint64, unique: of the values it selects.  ``reader``: whose queue it is, set before it is attached.
+    """
 
-    def __init__(self) -> None:
+    __slots__ = ("bytes", "commits", "hashes", "reader", "rows", "selection", "steady")
+
+    def __init__(self, selection: Selection | None = None, hashes: npt.NDArray[np.uint64] | None = None) -> None:
+        self.selection = selection
+        self.hashes = np.empty(0, np.uint64) if hashes is None else hashes
+        self.reader: SourceReader | None = None
         self.commits: deque[Commit] = deque()
         self.rows = 0
         self.bytes = 0
@@ -110,7 +122,14 @@ class Collection:
         self.upper = Frontier(MIN_TIME)  # views only; the tables share the store's
         self.last_write = Time(since)
         self.holds: dict[int, Frontier] = {}
-        self.followers: list[Follower] = []
+        #: in the order in which they were attached
+        self.followers: dict[Follower, None] = {}
+        #: of ``followers``, those with commits queued
+        self.behind: set[Follower] = set()
+        #: rises when a follower comes or goes
+        self.follower_version = 0
+        #: made for a version of ``followers``; replaced whole
+        self.routes: Routes | None = None
         self.dropped = False
 
     def write(self, rows: Batch | None, errors: Batch | None, upper: Frontier) -> Commit:

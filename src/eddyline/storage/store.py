@@ -19,18 +19,23 @@ import dataclasses
 import threading
 import time as wall
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from eddyline.errors import NoLongerReadableError, make_error
-from eddyline.repr.batch import Batch
+from eddyline.expr.text_io import literal_array
+from eddyline.protocol.sources import Committed, Selection, SourceReader
+from eddyline.repr.batch import Batch, concat_arrays
 from eddyline.repr.rowerror import ERR_TYPES, first_row_error
 from eddyline.repr.time import EMPTY, MIN_TIME, Frontier, Time
 from eddyline.repr.types import SqlType
 from eddyline.storage.checks import check_append
 from eddyline.storage.collection import Collection, CollectionKind, Commit, Follower
 from eddyline.storage.reader import Reader
+from eddyline.storage.routes import Delivery, Routes
 from eddyline.trace.hasher import Hasher
 from eddyline.trace.run import consolidate
 
@@ -85,7 +90,7 @@ class TableStore:
         self._unsettled: dict[Collection, None] = {}  # those with something to fold or merge, in the order of writing
         self._unread: set[Collection] = set()  # those with a follower that has commits queued
         self._tables_upper = Frontier(MIN_TIME)
-        self._watchers: dict[int, Callable[[frozenset[str]], None]] = {}
+        self._watchers: dict[int, Callable[[Committed], None]] = {}
         self._next_token = 0
         self._work_from = 0
         self._closed = False
@@ -255,15 +260,17 @@ class TableStore:
             for collection, net in changes:
                 with collection.turn:
                     written.append((collection, collection.write(net, None, Frontier(time + 1))))
-            self._publish(written, time)
-        self._notify(frozenset(c.id for c, _ in changes))
+            touched = self._publish(written, time)
+        rows = sum(commit.row_count() for _, commit in written)
+        self._notify(Committed(frozenset(c.id for c, _ in changes), touched, rows))
 
-    def _publish(self, written: list[tuple[Collection, Commit]], time: Time) -> None:
+    def _publish(self, written: list[tuple[Collection, Commit]], time: Time) -> list[SourceReader]:
+        """Makes the commit visible; returns the selective readers that it touches."""
         moved: list[tuple[Collection, Frontier]] = []
-        with self._state:
-            for collection, commit in written:
+        with self._routed(written) as deliveries:
+            touched = self._enqueue(deliveries)
+            for collection, _ in written:
                 collection.last_write = time
-                self._enqueue(collection, commit)
             self._tables_upper = Frontier(time + 1)
             for collection, _ in written:
                 since = self._advance_since(collection)
@@ -274,6 +281,7 @@ class TableStore:
                 collection.compact(since)
         for collection, _ in written:
             self._unsettle(collection)
+        return touched
 
     def _unsettle(self, collection: Collection) -> None:
         """Has ``work`` look at the collection.  After its traces were changed."""
@@ -319,26 +327,57 @@ class TableStore:
             parts = (*collection.take_staged(), commit)
             # Found before the lock is taken: it reads every time of a batch.
             newest = max(part.newest() for part in parts)
-            with self._state:
-                for part in parts:
-                    self._enqueue(collection, part)
+            with self._routed([(collection, part) for part in parts]) as deliveries:
+                touched = self._enqueue(deliveries)
                 collection.last_write = max(collection.last_write, newest)
                 collection.upper = upper
                 since = self._advance_since(collection)
             if since is not None:
                 collection.compact(since)
         self._unsettle(collection)
-        self._notify(frozenset((id,)))
+        self._notify(Committed(frozenset((id,)), touched, sum(part.row_count() for part in parts)))
 
-    def _enqueue(self, collection: Collection, commit: Commit) -> None:
-        if not commit.row_count():
-            return
-        if collection.followers and not collection.dropped:
-            self._unread.add(collection)
-        for follower in collection.followers:
+    @contextmanager
+    def _routed(self, written: Sequence[tuple[Collection, Commit]]) -> Iterator[list[tuple[Collection, Delivery]]]:
+        """What each follower gets of the commits, with ``_state`` held, as of whoever follows at this moment.
+
+        It is found without the lock; whoever comes meanwhile makes it be found again.
+        """
+        while True:
+            with self._state:
+                routes = [self._routes(collection) for collection, _ in written]
+            deliveries = [
+                (collection, delivery)
+                for (collection, commit), route in zip(written, routes, strict=True)
+                for delivery in route.deliveries(commit, self._hasher)
+            ]
+            with self._state:
+                current = (c.follower_version == r.version for (c, _), r in zip(written, routes, strict=True))
+                if all(current):
+                    yield deliveries
+                    return
+
+    def _routes(self, collection: Collection) -> Routes:
+        """O(followers) after a change of theirs.  Needs ``_state``."""
+        routes = collection.routes
+        if routes is None or routes.version != collection.follower_version:
+            routes = Routes(collection.follower_version, list(collection.followers), collection.types)
+            collection.routes = routes
+        return routes
+
+    def _enqueue(self, deliveries: Iterable[tuple[Collection, Delivery]]) -> list[SourceReader]:
+        """Queues what each follower gets; the selective readers among them.  Needs ``_state``."""
+        touched: list[SourceReader] = []
+        for collection, (follower, commit) in deliveries:
             follower.commits.append(commit)
             follower.rows += commit.row_count()
             follower.bytes += commit.size_bytes
+            if not collection.dropped:
+                collection.behind.add(follower)
+                self._unread.add(collection)
+            if follower.selection is not None and follower.reader is not None:
+                touched.append(follower.reader)
+        return touched
 
     # -- reading --------------------------------------------------------------------------------------------------
 
@@ -367,20 +406,33 @@ class TableStore:
         """
         return consolidate(self._collection(id).lookup(keys, at), self._hasher)
 
-    def open_source(self, id: str, as_of: Time, readers: int = 1) -> Sequence[Reader]:
+    def open_source(
+        self, id: str, as_of: Time, readers: int = 1, selection: Selection | None = None
+    ) -> Sequence[Reader]:
         """See ``protocol.sources.Storage``.  O(runs)."""
         collection = self._collection(id)
+        hashes = None if selection is None else self._hashes(selection)
+        followers = [Follower(selection, hashes) for _ in range(readers)]
         with self._state:
             if as_of < collection.since:
                 raise make_error("XX000", f"source {id} is read at {as_of}, below its since {collection.since}")
             snapshots = collection.snapshots()
             upper = self._upper(collection)
-            followers = [Follower() for _ in range(readers)]
-            collection.followers.extend(followers)
-        return tuple(
-            Reader(self, collection, follower, snapshots=snapshots, upper=upper, index=i, count=readers)
-            for i, follower in enumerate(followers)
-        )
+            opened = tuple(
+                Reader(self, collection, follower, snapshots=snapshots, upper=upper, index=i, count=readers)
+                for i, follower in enumerate(followers)
+            )
+            for follower, reader in zip(followers, opened, strict=True):
+                follower.reader = reader
+                collection.followers[follower] = None
+            collection.follower_version += 1
+        return opened
+
+    def _hashes(self, selection: Selection) -> npt.NDArray[np.uint64]:
+        """uint64, unique: of the values selected."""
+        values = [literal_array(value, selection.type, 1) for value in selection.values]
+        column = concat_arrays(values)
+        return np.unique(self._hasher.hash_rows((column,), (selection.type,), len(column)))
 
     def take(self, collection: Collection, follower: Follower, max_rows: int) -> tuple[list[Commit], Frontier]:
         """The next queued commits, about ``max_rows`` rows (at least one commit), and the frontier behind them."""
@@ -394,7 +446,7 @@ class TableStore:
                 follower.rows -= commit.row_count()
                 follower.bytes -= commit.size_bytes
             if taken:
-                self._settle_unread(collection)
+                self._settle_unread(collection, follower)
                 self._capacity.notify_all()
             upper = taken[-1].upper if follower.commits else self._upper(collection)
             return taken, upper
@@ -411,12 +463,16 @@ class TableStore:
     def detach(self, collection: Collection, follower: Follower) -> None:
         with self._state:
             if follower in collection.followers:
-                collection.followers.remove(follower)
-            self._settle_unread(collection)
+                del collection.followers[follower]
+                collection.follower_version += 1
+            follower.commits.clear()
+            self._settle_unread(collection, follower)
             self._capacity.notify_all()
 
-    def _settle_unread(self, collection: Collection) -> None:
-        if not any(follower.commits for follower in collection.followers):
+    def _settle_unread(self, collection: Collection, follower: Follower) -> None:
+        if not follower.commits:
+            collection.behind.discard(follower)
+        if not collection.behind:
             self._unread.discard(collection)
 
     # -- backlog, idle work, watching -----------------------------------------------------------------------------
@@ -430,10 +486,10 @@ class TableStore:
             return self._backlog()
 
     def _backlog(self) -> tuple[int, int]:
-        """O(collections with something unread): every write asks, also in a database of many idle tables."""
+        """O(readers with something unread): every write asks, also in a database of many idle tables and views."""
         rows = size = 0
         for collection in self._unread:
-            steady = [f for f in collection.followers if f.steady]
+            steady = [f for f in collection.behind if f.steady]
             rows += max((f.rows for f in steady), default=0)
             size += max((f.bytes for f in steady), default=0)
         return rows, size
@@ -481,7 +537,7 @@ class TableStore:
                 collection.turn.release()
         return False
 
-    def watch(self, callback: Callable[[frozenset[str]], None]) -> Callable[[], None]:
+    def watch(self, callback: Callable[[Committed], None]) -> Callable[[], None]:
         """See ``protocol.sources.Storage``."""
         with self._state:
             self._next_token += 1
@@ -494,11 +550,11 @@ class TableStore:
 
         return end
 
-    def _notify(self, ids: frozenset[str]) -> None:
+    def _notify(self, committed: Committed) -> None:
         with self._state:
             watchers = list(self._watchers.values())
         for watcher in watchers:
-            watcher(ids)
+            watcher(committed)
 
     def close(self) -> None:
         """Wakes whoever waits for capacity."""

@@ -111,7 +111,9 @@ class Invariants:
             _require(waiting.hold.since <= waiting.time, "i05", f"the hold of {waiting.export} has risen")
 
     def _wake_ups(self, ordinal: int, maintainer: Worker, reader: InteractiveWorker) -> None:
-        """Whoever sleeps has nothing to do, or is about to be woken: a re-export moves before it is announced."""
+        """Whoever sleeps has nothing to do, or is about to be woken: a re-export moves before it is announced, and what
+        it re-exports may have yet to say so.
+        """
         if self._world.workers + ordinal not in self._world.parked or reader.inbox._awake:
             return
         awaited = [(w.slot, w.time) for w in reader._imports]
@@ -120,7 +122,7 @@ class Invariants:
                 awaited.append((reader.traces[peek.target].arrangement, Time(peek.time)))
         for slot, time in awaited:
             owner = maintainer._exporters.get(slot.id)
-            announced = owner is None or not owner.scheduled
+            announced = owner is None or not any(d.scheduled for d in (owner, *owner.upstream))
             _require(not announced or slot.frontier() <= time, "i13", f"the reader sleeps on {slot.id} at {time}")
 
     def _positions(self, maintainer: Worker, reader: InteractiveWorker, replica: _Replica) -> None:
