@@ -50,7 +50,7 @@ def assert_given_back(db: eddyline.Connection) -> None:
     """No dataflow, walk or hold of a read is left, and the tables compact as if there had been none."""
     controller = db._engine._controller
     until(lambda: all(not w._bounded and not w._walks and not w.peeks.waiting for w in workers(db)))
-    until(lambda: all(d.read is None for w in workers(db) for d in w._dataflows.values()))
+    until(lambda: all(d.read is None for w in workers(db) for d in list(w._agenda)))
     until(lambda: not controller._peeks and not controller._leaving)
     assert len(controller._dataflows) == 1, "that of the index"
     store = db._engine.store
@@ -151,7 +151,7 @@ def test_a_timeout_stops_a_dataflow(db: eddyline.Connection, statement: str) -> 
 
 def test_a_cancellation_stops_a_dataflow(db: eddyline.Connection) -> None:
     def cancel_once_it_runs() -> None:
-        until(lambda: any(d.read is not None for w in workers(db) for d in list(w._dataflows.values())))
+        until(lambda: any(d.read is not None for w in workers(db) for d in list(w._agenda)))
         db.cancel()
 
     canceler = threading.Thread(target=cancel_once_it_runs)
