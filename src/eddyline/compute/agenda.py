@@ -145,10 +145,11 @@ class Agenda:
         """One slice of merging of the dataflow whose turn it is, which ``touched`` is told; False if there is none."""
         while self._debtors:
             dataflow = self._debtors[0]
-            touched(dataflow)
-            if dataflow.number in self._dataflows and dataflow.merge(fuel_rows):
-                self._debtors.rotate(-1)
-                return True
+            if dataflow.number in self._dataflows:
+                touched(dataflow)
+                if dataflow.merge(fuel_rows):
+                    self._debtors.rotate(-1)
+                    return True
             dataflow.in_debt = False
             self._debtors.popleft()
         return False
