@@ -7,7 +7,8 @@ runtime's clock.  So the cost follows what changed, and many changes between two
 Invariants:
 I1  the uppers of all logs agree between seals, and whoever reads several at one sealed time sees one moment;
 I2  seals come at least ``interval_ns`` apart, and take at most one part in SHARE of the worker's time; after a
-    maintained dataflow came, went or hydrated the next may come sooner, at one part in SOON_SHARE;
+    maintained dataflow went or hydrated the next may come sooner, at one part in SOON_SHARE; one that came is in the
+    log before it does anything;
 I3  a seal takes in at most MOST_DATAFLOWS, longest marked first, unless a reader of this very thread needs it whole;
 I4  what is remembered between seals is bounded by the live dataflows.
 State of the worker's thread; snapshots of the traces may be read anywhere.
@@ -81,6 +82,8 @@ class ComputeLog:
         self._hydrated: dict[int, int] = {}
         self._peeks_seen = 0
         self._soon = False
+        #: a maintained dataflow is new: the next seal does not wait
+        self.urgent = False
         self._next_ns = self._next_soon_ns = 0
         self._reported = Frontier(MIN_TIME)
 
@@ -93,7 +96,8 @@ class ComputeLog:
 
     def created(self, dataflow: Dataflow) -> None:
         self._born[dataflow.number] = self._clock()
-        self._mark(dataflow, dataflow, soon=True)
+        self._mark(dataflow, dataflow, soon=False)
+        self.urgent |= dataflow.description.dataflow_class is DataflowClass.MAINTAINED
 
     def touched(self, dataflow: Dataflow) -> None:
         """It was activated, or its arrangements were merged."""
@@ -121,7 +125,7 @@ class ComputeLog:
         """Seconds until the next seal is due, at most 0 if it is; None if there is nothing to seal."""
         if not self._marked and self._peeks.version == self._peeks_seen:
             return None
-        return ((self._next_soon_ns if self._soon else self._next_ns) - self._clock()) / 1e9
+        return 0.0 if self.urgent else ((self._next_soon_ns if self._soon else self._next_ns) - self._clock()) / 1e9
 
     def seal(self, *, everything: bool = False) -> None:
         """Brings the logs up to date with the marked dataflows (with ``everything``: all of them) and the peeks."""
@@ -138,8 +142,7 @@ class ComputeLog:
         upper = Frontier(max(self.upper, began // 1000) + 1)
         for log in LOGS:
             self._insert(log, changes.get(log.id, ()), upper)
-        if not self._marked:
-            self._soon = False
+        self._soon = self.urgent = bool(self._marked) and (self._soon or self.urgent)
         ended = self._clock()
         self._next_ns = ended + max(self._interval_ns, SHARE * (ended - began))
         self._next_soon_ns = ended + SOON_SHARE * (ended - began)

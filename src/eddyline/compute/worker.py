@@ -571,7 +571,8 @@ class Worker:
         self._respond(peek_error(item.peek.uuid, gone))
 
     def _peek(self, peek: Peek) -> None:
-        self.log.peeks.begin(peek)
+        if self.role is not Role.INTERACTIVE:  # whose interactive worker has written it down
+            self.log.peeks.begin(peek)
         if is_log(peek.target):
             timing = PeekTiming(self.role.value, self._clock, self.peeks.sent_ns(peek.uuid))
             self._peek_log(PeekOfLog(peek, timing, None))

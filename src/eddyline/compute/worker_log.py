@@ -91,10 +91,12 @@ class WorkerLog:
         return None if due is None else max(0.0, due)
 
     def seal_if_due(self, busy: Callable[[], bool]) -> bool:
-        """Seals if that is due, and the worker is not ``busy`` or it is long due; True if it did."""
+        """Seals if that is due, and the worker is not ``busy`` or it can't wait; True if it did."""
         log = self._log
         due = None if log is None else log.due_in_s()
-        if log is None or due is None or due > 0 or (due > -_PATIENCE_S and busy()):
+        if log is None or due is None or due > 0:
+            return False
+        if not log.urgent and due > -_PATIENCE_S and busy():
             return False
         log.seal()
         if self._role is Role.INTERACTIVE:

@@ -43,6 +43,8 @@ def _statement(item: CatalogItem, name: str, catalog: CatalogView) -> str:
             assert on is not None  # an index goes with what it is on
             keys = ", ".join(describe(key, [quoted(c.name) for c in on.columns]) for key in item.keys)
             return f"CREATE INDEX {quoted(item.name)} ON {_qualified(on)} ({keys})"
+        case _ if item.definition is None:
+            raise make_error("42809", f'"{item.name}" is part of the system: no statement makes it')
         case _:
             columns = ", ".join(quoted(c.name) for c in item.columns)
             return f"CREATE {item.kind.value.upper()} {name} ({columns}) AS {item.definition}"
