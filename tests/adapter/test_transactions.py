@@ -96,6 +96,23 @@ def test_reads_of_a_transaction_are_of_one_time(db: eddyline.Connection, other: 
     assert rows(db, "SELECT n FROM v") == [(3,)]
 
 
+def test_a_transaction_keeps_the_times_of_all_tables_and_not_the_names(
+    db: eddyline.Connection, other: eddyline.Connection
+) -> None:
+    other.execute("BEGIN")
+    assert rows(other, "SELECT * FROM u") == []
+    time.sleep(1.1)  # past the retention: what is not held is forgotten
+    for a in range(40):
+        db.execute("INSERT INTO t VALUES ($1, 0)", (100 + a,))
+    db.execute("DROP TABLE u")
+    assert rows(other) == [(1, 10), (2, 20)]
+    assert rows(other, "SELECT total::int, n FROM v") == [(30, 2)]
+    with pytest.raises(eddyline.Error) as caught:
+        other.execute("SELECT * FROM u")
+    assert caught.value.sqlstate == "40001"
+    other.execute("ROLLBACK")
+
+
 def test_after_a_failure_only_rollback_is_left(db: eddyline.Connection) -> None:
     db.execute("BEGIN")
     db.execute("INSERT INTO t VALUES (3, 30)")

@@ -351,3 +351,42 @@ def test_late_subscription_responses_are_ignored() -> None:
     assert world.controller.process_response(response) == [SubscriptionChanged(response)]
     world.controller.drop("s")
     assert world.controller.process_response(response) == []
+
+
+def test_a_hold_of_everything_stored_keeps_times_and_puts_drops_off() -> None:
+    world = World(retention_us=0)
+    world.commit(5)
+    hold = world.controller.hold_stored()
+    hold.downgrade(Frontier(5))
+    world.commit(50)
+    world.controller.drop("t")
+    assert not world.controller.exists("t"), "new statements do not see it"
+    assert "t" in world.store
+    assert world.store.since("t") <= 5
+    younger = world.controller.hold_stored()
+    hold.close()
+    hold.close()
+    assert "t" not in world.store, "a hold that is younger than the drop does not matter"
+    younger.close()
+
+
+def test_of_several_holds_of_everything_the_last_one_lets_go() -> None:
+    world = World(retention_us=0)
+    holds = [world.controller.hold_stored() for _ in range(3)]
+    world.controller.drop("t")
+    for hold in (holds[1], holds[0]):
+        hold.close()
+        assert "t" in world.store
+    holds[2].close()
+    assert "t" not in world.store
+
+
+def test_a_drop_that_is_put_off_still_waits_for_its_readers() -> None:
+    world = World(retention_us=0)
+    reader = world.controller.acquire_hold("t")
+    hold = world.controller.hold_stored()
+    world.controller.drop("t")
+    hold.close()
+    assert "t" in world.store
+    reader.close()
+    assert "t" not in world.store

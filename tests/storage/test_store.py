@@ -335,3 +335,18 @@ def test_what_a_lost_writer_staged_is_taken_back(store: TableStore) -> None:
     assert contents(store.snapshot("v", Time(3))) == {(1, "x"): 1, (2, "x"): 1}
     store.begin_view("v")
     assert contents(store.snapshot("v", Time(3))) == {(1, "x"): 1, (2, "x"): 1}
+
+
+def test_a_hold_of_everything_keeps_every_since_and_lets_go_of_it(store: TableStore) -> None:
+    hold = store.hold_all()
+    hold.downgrade(Frontier(1))
+    for time in range(1, 5):
+        store.append({"a": batch([(time, "x")]), "b": batch([(time, "x")])}, Time(time))
+    while store.work(1 << 20):
+        pass
+    assert store.since("a") <= 1
+    assert store.since("b") <= 1
+    hold.close()
+    while store.work(1 << 20):
+        pass
+    assert store.since("a") == store.since("b") == 4

@@ -9,7 +9,7 @@ from eddyline.adapter.engine import Engine
 from eddyline.adapter.locks import Owner
 from eddyline.adapter.pending_keys import PendingKeys
 from eddyline.adapter.settings import SettingsState
-from eddyline.controller.holds import ReadHolds
+from eddyline.controller.holds import StoredHold
 from eddyline.errors import make_error
 from eddyline.repr.batch import Batch
 from eddyline.repr.time import Frontier, Time
@@ -44,7 +44,7 @@ class Transaction:
     writes: dict[str, list[Batch]] = field(default_factory=dict)
     reads: set[str] = field(default_factory=set)
     owner: Owner = field(default_factory=Owner)
-    holds: ReadHolds | None = None
+    hold: StoredHold | None = None
     savepoints: list[_Savepoint] = field(default_factory=list)
     failed: bool = False
     settings: SettingsState | None = None
@@ -60,9 +60,9 @@ class Transaction:
         if self.explicit:
             # Held first, then chosen: otherwise compaction could pass T* before it is held.
             with engine.control() as controller:
-                self.holds = controller.acquire_holds([i.id for i in self.catalog.items() if i.id in engine.store])
+                self.hold = controller.hold_stored()
                 self.newest = engine.timeline.newest
-                self.holds.downgrade(Frontier(self.newest))
+                self.hold.downgrade(Frontier(self.newest))
         else:
             self.newest = engine.timeline.newest
         self.now_us = engine.timeline.now()
@@ -117,9 +117,9 @@ class Transaction:
         return self.savepoints[position].settings
 
     def end(self, engine: Engine) -> None:
-        """Gives back holds and locks.  Twice is harmless."""
-        if self.holds is not None:
-            holds, self.holds = self.holds, None
+        """Gives back hold and locks.  Twice is harmless."""
+        if self.hold is not None:
+            hold, self.hold = self.hold, None
             with engine.control_unchecked():
-                holds.close()
+                hold.close()
         engine.locks.release(self.owner)

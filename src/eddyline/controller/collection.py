@@ -59,6 +59,8 @@ class CollectionState:
     holds: dict[int, Frontier] = field(default_factory=dict)
     storage_holds: dict[int, StorageHold] = field(default_factory=dict)
     dropped: bool = False
+    #: the holds of everything stored that have lesser tokens are older than the drop
+    dropped_at: int = 0
 
     def compaction_target(self, retention_us: int) -> Frontier:
         """How far the collection may forget: behind the sealed times by the retention, and no hold asks for more."""

@@ -7,7 +7,8 @@ included.
 Invariants:
 I1  for a dataflow at X importing I, since(I) <= X from create to drop: the dataflow holds its imports at the least
     since of its exports, which is where it would be built anew;
-I2  a collection that is dropped stays on the replica, and in storage, until its last hold is closed;
+I2  a collection that is dropped stays on the replica, and in storage, until its last hold is closed; what is stored,
+    also until every hold of everything stored that is older than the drop is;
 I3  a peek holds its target at its time until it is answered, and every peek is answered exactly once;
 I4  reported uppers never regress, even when a new replica builds everything again;
 I5  storage changes at once, the replica in the order of its commands: what a dropped dataflow imports from storage is
@@ -27,7 +28,7 @@ import msgspec
 
 from eddyline.controller.collection import CollectionState, DataflowState, Role
 from eddyline.controller.events import Event, FrontierMoved, Hydrated, PeekAnswered, ReplicaFailed, SubscriptionChanged
-from eddyline.controller.holds import ReadHold, ReadHolds
+from eddyline.controller.holds import ReadHold, ReadHolds, StoredHold
 from eddyline.controller.shape import checked_shape
 from eddyline.errors import NoLongerReadableError, make_error
 from eddyline.expr.ir import LiteralValue, Mfp, SortKey
@@ -93,6 +94,10 @@ class Controller:
         #: export, in the order of the drops
         self._leaving: dict[str, tuple[DataflowClass, list[ReadHold]]] = {}
         self._tokens = itertools.count(1)
+        #: tokens of open holds of everything stored, oldest first
+        self._stored_holds: dict[int, None] = {}
+        #: stored collections whose drop such a hold has put off
+        self._put_off: dict[CollectionState, None] = {}
         for command in (CreateInstance(logging), InitializationComplete()):
             self._history.push(command)
         for log in LOGS if logging else ():
@@ -192,12 +197,18 @@ class Controller:
         """Drops a collection of any role as soon as nobody holds it any more.  Unknown ids are ignored."""
         collection = self._collections.get(id)
         if collection is not None:
-            collection.dropped = True
+            if not collection.dropped:
+                collection.dropped, collection.dropped_at = True, next(self._tokens)
             self._finish_drop(collection)
 
     def _finish_drop(self, collection: CollectionState) -> None:
         if not collection.dropped or collection.holds or self._collections.get(collection.id) is not collection:
             return
+        oldest = next(iter(self._stored_holds), None)
+        if collection.role.stored and oldest is not None and oldest < collection.dropped_at:
+            self._put_off[collection] = None
+            return
+        self._put_off.pop(collection, None)
         del self._collections[collection.id]
         if collection.role is not Role.TABLE:
             self._send(AllowCompaction(collection.id, EMPTY))
@@ -298,6 +309,18 @@ class Controller:
                 hold.close()
             raise
         return ReadHolds(holds)
+
+    def hold_stored(self) -> StoredHold:
+        """Keeps everything stored readable from its since on, until it is downgraded, and from going away.  O(1)."""
+        hold = StoredHold(self, next(self._tokens), self._store.hold_all())
+        self._stored_holds[hold.token] = None
+        return hold
+
+    def end_stored_hold(self, hold: StoredHold) -> None:
+        """For ``StoredHold`` only.  O(drops that were put off)."""
+        del self._stored_holds[hold.token]
+        for collection in list(self._put_off):
+            self._finish_drop(collection)
 
     def move_hold(self, hold: ReadHold) -> None:
         """For ``ReadHold`` only."""

@@ -6,11 +6,14 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from eddyline.repr.time import Frontier
+from eddyline.storage.store import StoreHold
 
-__all__ = ["HoldOwner", "ReadHold", "ReadHolds"]
+__all__ = ["HoldOwner", "ReadHold", "ReadHolds", "StoredHold"]
 
 
 class HoldOwner(Protocol):
+    def end_stored_hold(self, hold: StoredHold) -> None: ...
+
     def move_hold(self, hold: ReadHold) -> None: ...
 
     def end_hold(self, hold: ReadHold) -> None: ...
@@ -39,6 +42,29 @@ class ReadHold:
         if self._open:
             self._open = False
             self._owner.end_hold(self)
+
+
+class StoredHold:
+    """A hold on everything that is stored.  Used under the owner of the controller's lock, like ``ReadHold``."""
+
+    __slots__ = ("_in_storage", "_open", "_owner", "token")
+
+    def __init__(self, owner: HoldOwner, token: int, in_storage: StoreHold) -> None:
+        self._owner = owner
+        self._in_storage = in_storage
+        self._open = True
+        self.token = token
+
+    def downgrade(self, since: Frontier) -> None:
+        """Raises the hold; lower values change nothing."""
+        self._in_storage.downgrade(since)
+
+    def close(self) -> None:
+        """Ends the hold; twice is harmless."""
+        if self._open:
+            self._open = False
+            self._in_storage.close()
+            self._owner.end_stored_hold(self)
 
 
 class ReadHolds:

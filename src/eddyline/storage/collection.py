@@ -20,6 +20,7 @@ import pyarrow as pa
 
 from eddyline.protocol.sources import Selection, SourceReader
 from eddyline.repr.batch import Batch
+from eddyline.repr.holds import Holds
 from eddyline.repr.rowerror import ERR_TYPES
 from eddyline.repr.time import EMPTY, MIN_TIME, Frontier, Time
 from eddyline.repr.types import SqlType
@@ -121,7 +122,7 @@ class Collection:
         self.since = Frontier(since)
         self.upper = Frontier(MIN_TIME)  # views only; the tables share the store's
         self.last_write = Time(since)
-        self.holds: dict[int, Frontier] = {}
+        self.holds = Holds()
         #: in the order in which they were attached
         self.followers: dict[Follower, None] = {}
         #: of ``followers``, those with commits queued

@@ -29,6 +29,7 @@ from eddyline.errors import NoLongerReadableError, make_error
 from eddyline.expr.text_io import literal_array
 from eddyline.protocol.sources import Committed, Selection, SourceReader
 from eddyline.repr.batch import Batch, concat_arrays
+from eddyline.repr.holds import Holds
 from eddyline.repr.rowerror import ERR_TYPES, first_row_error
 from eddyline.repr.time import EMPTY, MIN_TIME, Frontier, Time
 from eddyline.repr.types import SqlType
@@ -39,7 +40,7 @@ from eddyline.storage.routes import Delivery, Routes
 from eddyline.trace.hasher import Hasher
 from eddyline.trace.run import consolidate
 
-__all__ = ["StorageHold", "TableStore"]
+__all__ = ["StorageHold", "StoreHold", "TableStore"]
 
 
 class StorageHold:
@@ -62,6 +63,26 @@ class StorageHold:
 
     def close(self) -> None:
         self._store.drop_hold(self)
+
+
+class StoreHold:
+    """Keeps every collection's since at or below ``since`` until it is closed.  Any thread."""
+
+    __slots__ = ("_store", "since", "token")
+
+    def __init__(self, store: TableStore, token: int) -> None:
+        self._store = store
+        self.token = token
+        self.since = Frontier(MIN_TIME)
+
+    def downgrade(self, since: Frontier) -> None:
+        """Raises the hold; lower values change nothing."""
+        if since > self.since:
+            self.since = since
+            self._store.move_hold_of_all(self)
+
+    def close(self) -> None:
+        self._store.drop_hold_of_all(self)
 
 
 class TableStore:
@@ -92,6 +113,7 @@ class TableStore:
         self._tables_upper = Frontier(MIN_TIME)
         self._watchers: dict[int, Callable[[Committed], None]] = {}
         self._next_token = 0
+        self._holds_of_all = Holds()
         self._work_from = 0
         self._closed = False
 
@@ -212,25 +234,43 @@ class TableStore:
             if at < collection.since:
                 raise NoLongerReadableError.at(at, collection.since)
             self._next_token += 1
-            collection.holds[self._next_token] = at
+            collection.holds.put(self._next_token, at)
             return StorageHold(self, collection, self._next_token, at)
 
     def move_hold(self, hold: StorageHold) -> None:
         with self._state:
             if hold.token in hold.collection.holds:
-                hold.collection.holds[hold.token] = hold.since
+                hold.collection.holds.put(hold.token, hold.since)
 
     def drop_hold(self, hold: StorageHold) -> None:
         with self._state:
-            hold.collection.holds.pop(hold.token, None)
+            hold.collection.holds.discard(hold.token)
+
+    def hold_all(self) -> StoreHold:
+        """Keeps the since of every collection where it is, until the hold is downgraded.  O(1)."""
+        with self._state:
+            self._next_token += 1
+            self._holds_of_all.put(self._next_token, Frontier(MIN_TIME))
+            return StoreHold(self, self._next_token)
+
+    def move_hold_of_all(self, hold: StoreHold) -> None:
+        with self._state:
+            if hold.token in self._holds_of_all:
+                self._holds_of_all.put(hold.token, hold.since)
+
+    def drop_hold_of_all(self, hold: StoreHold) -> None:
+        with self._state:
+            self._holds_of_all.discard(hold.token)
 
     def _advance_since(self, collection: Collection) -> Frontier | None:
         """Raises the since as far as retention and holds allow; the new one if it moved.  Needs ``_state``."""
         upper = self._upper(collection)
-        if upper == EMPTY:
-            target = min(collection.holds.values(), default=collection.since)
-        else:
-            target = min([Frontier(upper - 1 - self._retention_us), *collection.holds.values()])
+        bounds = [f for f in (collection.holds.least(), self._holds_of_all.least()) if f is not None]
+        if upper < EMPTY:
+            bounds.append(Frontier(upper - 1 - self._retention_us))
+        elif not collection.holds:
+            return None  # complete for ever, it has no newest time to trail: only its readers say how far it may go
+        target = min(bounds)
         if target <= collection.since:
             return None
         collection.since = target
