@@ -15,14 +15,14 @@ from bench.memory import HydrationFigures
 from bench.streams import StreamFigures
 from bench.timing import Latency
 
-__all__ = ["Report"]
+__all__ = ["Report", "machine"]
 
 
 class Report:
     """Sections in the order in which they are added."""
 
     def __init__(self, *, quick: bool, command: str, pathway: str | None) -> None:
-        self._lines = [_HEAD.format(command=command), *_machine(quick, pathway), ""]
+        self._lines = [_HEAD.format(command=command), *machine(quick, pathway), ""]
 
     def text(self) -> str:
         return "\n".join([*self._lines, _TRAPS])
@@ -88,7 +88,8 @@ def _pair(found: Latency) -> str:
     return f"{found.p50:.2f} / {found.p99:.2f}"
 
 
-def _machine(quick: bool, pathway: str | None) -> list[str]:
+def machine(quick: bool, pathway: str | None) -> list[str]:
+    """What the figures were measured on, and with."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     versions = [f"Python {platform.python_version()}"]
     for name in ("numpy", "numba", "pyarrow", "duckdb"):

@@ -1,0 +1,76 @@
+"""The layouts that are compared, and the database that each gets."""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+import eddyline
+from eddyline.adapter import engine as engine_module
+from eddyline.adapter.engine import Engine
+from eddyline.compute.solo import Solo
+from eddyline.protocol.messages import Peek, PeekResponse
+
+__all__ = ["ARMS", "BIG_ROWS", "HOT_ROWS", "SENT", "SOLO", "TWO", "UNSLICED", "arm", "connected", "sent_by_name"]
+
+UNSLICED: Final = "Solo unsliced"
+SOLO: Final = "Solo sliced"
+TWO: Final = "two runtimes"
+ARMS: Final = (UNSLICED, SOLO, TWO)
+HOT_ROWS: Final = 100_000
+BIG_ROWS: Final = 1_000_000
+#: threads whose names begin so have their lookups answered by the replica, as those of another process would be
+SENT: Final = "sent"
+
+
+@contextmanager
+def connected(name: str, *, workers: int = 1) -> Iterator[eddyline.Connection]:
+    """An empty database in the layout ``name``."""
+    kind: Any = Solo
+    if name == UNSLICED:
+        kind = functools.partial(Solo, activation_ns=1 << 60, budget_rows=1 << 30)
+    vars(engine_module)["Solo"] = kind
+    try:
+        with eddyline.connect(interactive=name == TWO, workers=workers) as db:
+            yield db
+    finally:
+        vars(engine_module)["Solo"] = Solo
+
+
+@contextmanager
+def arm(name: str, *, workers: int = 1) -> Iterator[eddyline.Connection]:
+    """``connected``, with an indexed table ``hot``, which has no primary key since storage itself finds rows by that
+    one, and an indexed table ``big``."""
+    with connected(name, workers=workers) as db:
+        db.execute("CREATE TABLE hot (k bigint, v bigint)")
+        db.append("hot", pa.table({"k": np.arange(HOT_ROWS), "v": np.arange(HOT_ROWS)}))
+        db.execute("CREATE INDEX hot_k ON hot (k)")
+        db.execute("CREATE TABLE big (k bigint, g bigint, v bigint)")
+        random = np.random.default_rng(3)
+        groups, values = (random.integers(0, 1000, BIG_ROWS) for _ in range(2))
+        db.append("big", pa.table({"k": np.arange(BIG_ROWS), "g": groups, "v": values}))
+        db.execute("CREATE INDEX big_k ON big (k)")
+        db.wait_hydrated("hot_k")
+        db.wait_hydrated("big_k")
+        yield db
+
+
+@contextmanager
+def sent_by_name() -> Iterator[None]:
+    """Lookups of threads named ``SENT…`` are sent to the replica, which the embedded database does only if it must."""
+    original = Engine.answer_now
+
+    def answer_now(self: Engine, peek: Peek, cancelled: Callable[[], bool]) -> PeekResponse | None:
+        return None if threading.current_thread().name.startswith(SENT) else original(self, peek, cancelled)
+
+    Engine.answer_now = answer_now  # type: ignore[method-assign]  # for as long as is measured
+    try:
+        yield
+    finally:
+        Engine.answer_now = original  # type: ignore[method-assign]  # as it was
