@@ -22,7 +22,7 @@ help:
 	@echo "make fuzz        random schemas, changes and queries against PostgreSQL and DuckDB (SEEDS=$(SEEDS))"
 	@echo "make simulate    whole databases stepped in random orders, every answer recomputed (SEEDS=$(SEEDS))"
 	@echo "make bench       measurements, side by side with other engines"
-	@echo "make bench-isolation   what reads wait for while views hydrate, in both layouts"
+	@echo "make bench-isolation   what reads wait for while views hydrate, in both layouts (QUICK=--quick)"
 
 $(VENV)/.ready-base: pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "eddyline needs Python 3.11 or newer; say make PYTHON=python3.11"; exit 1; }
@@ -74,7 +74,7 @@ simulate: $(VENV)/.ready-test
 	$(BIN)/python -m eddyline.testing.simulation --seeds $(SEEDS) --one-runtime
 
 bench-isolation: $(VENV)/.ready-base
-	$(BIN)/python -m bench.isolation
+	$(BIN)/python -m bench.isolation $(QUICK)
 
 bench: $(VENV)/.ready-bench
 	$(BIN)/python -m bench

@@ -5,14 +5,16 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
-from bench.isolation.arms import ARMS, TWO, arm, sent_by_name
+from bench.isolation.arms import SOLO, TWO, UNSLICED, arm, sent_by_name
 from bench.isolation.cores import measure_beside_hogs, measure_oversubscribed
 from bench.isolation.hydration import Window, measure_hydration
 from bench.isolation.lag import measure_lag
 from bench.isolation.report import IsolationReport
-from bench.isolation.scans import COSTS_MS, calibrated, measure_scans
+from bench.isolation.scans import COSTS_MS, Walk, calibrated, measure_scans
 from bench.isolation.sharing import measure_sharing
 from bench.isolation.throughput import measure_throughput
 
@@ -26,11 +28,8 @@ def main() -> None:
     parts: tuple[str, ...] = tuple(arguments.only or _PARTS)
     report = IsolationReport(quick=quick)
     with sent_by_name():
-        for part in _PARTS:
-            if part in parts:
-                begun = time.perf_counter()
-                _measure(part, report, quick)
-                sys.stderr.write(f"{part}: {time.perf_counter() - begun:.0f} s\n")
+        _measure_arms(parts, report, quick)
+        _measure_alone(parts, report, quick)
     text = report.text()
     sys.stdout.write(text)
     if parts == _PARTS or arguments.write:
@@ -45,37 +44,53 @@ def _arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _measure(part: str, report: IsolationReport, quick: bool) -> None:
-    window = Window(for_s=3.0 if quick else 22.0, stretch=not quick)
-    match part:
-        case "hydration":
-            hydration = {}
-            for name in ARMS:
-                with arm(name) as db:
-                    hydration[name] = measure_hydration(db, window)
-            report.hydration(hydration)
-        case "scans":
-            with arm(TWO) as db:
-                walks = calibrated(db)
-            scans = {}
-            for name in ARMS:
-                with arm(name) as db:
-                    scans[name] = [measure_scans(db, walks[cost], 1.5 if quick else 12.0) for cost in COSTS_MS]
-            report.scans(scans)
-        case "lag":
-            lag = {}
-            for name in ARMS:
-                with arm(name) as db:
-                    lag[name] = measure_lag(db, window.for_s)
-            report.lag(lag)
-        case "cores":
-            factors = (1, 4) if quick else (1, 2, 4)
-            crowded = {times: measure_oversubscribed(times, window.for_s) for times in factors}
-            report.cores(crowded, measure_beside_hogs(window.for_s))
-        case "throughput":
+def _measure_arms(parts: Sequence[str], report: IsolationReport, quick: bool) -> None:
+    """What is measured in all three arms: one database each."""
+    if not {"hydration", "scans", "lag"} & set(parts):
+        return
+    hydration, scans, lag = {}, {}, {}
+    walks: dict[int, Walk | None] = {}
+    for name in (TWO, UNSLICED, SOLO):
+        with arm(name) as db:
+            if "hydration" in parts:
+                with _told(f"hydration, {name}"):
+                    hydration[name] = measure_hydration(db, Window(for_s=3.0 if quick else 22.0, stretch=not quick))
+            if "scans" in parts:
+                with _told(f"scans, {name}"):
+                    walks = walks or calibrated(db)
+                    for_s = 1.2 if quick else 12.0
+                    scans[name] = [measure_scans(db, walks[cost], for_s) for cost in COSTS_MS]
+            if "lag" in parts:
+                with _told(f"lag, {name}"):
+                    lag[name] = measure_lag(db, 3.0 if quick else 26.0)
+    if hydration:
+        report.hydration(hydration)
+    if scans:
+        report.scans(scans)
+    if lag:
+        report.lag(lag)
+
+
+def _measure_alone(parts: Sequence[str], report: IsolationReport, quick: bool) -> None:
+    """What compares other things than the three arms."""
+    if "cores" in parts:
+        with _told("cores"):
+            for_s = 3.0 if quick else 22.0
+            crowded = {times: measure_oversubscribed(times, for_s) for times in ((1, 4) if quick else (1, 2, 4))}
+            report.cores(crowded, measure_beside_hogs(for_s))
+    if "throughput" in parts:
+        with _told("throughput"):
             report.throughput(measure_throughput(3 if quick else 9))
-        case "sharing":
+    if "sharing" in parts:
+        with _told("sharing"):
             report.sharing(measure_sharing())
+
+
+@contextmanager
+def _told(part: str) -> Iterator[None]:
+    begun = time.perf_counter()
+    yield
+    sys.stderr.write(f"{part}: {time.perf_counter() - begun:.0f} s\n")
 
 
 if __name__ == "__main__":

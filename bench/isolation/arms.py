@@ -17,12 +17,11 @@ from eddyline.adapter.engine import Engine
 from eddyline.compute.solo import Solo
 from eddyline.protocol.messages import Peek, PeekResponse
 
-__all__ = ["ARMS", "BIG_ROWS", "HOT_ROWS", "SENT", "SOLO", "TWO", "UNSLICED", "arm", "connected", "sent_by_name"]
+__all__ = ["BIG_ROWS", "HOT_ROWS", "SENT", "SOLO", "TWO", "UNSLICED", "arm", "connected", "sent_by_name"]
 
 UNSLICED: Final = "Solo unsliced"
 SOLO: Final = "Solo sliced"
 TWO: Final = "two runtimes"
-ARMS: Final = (UNSLICED, SOLO, TWO)
 HOT_ROWS: Final = 100_000
 BIG_ROWS: Final = 1_000_000
 #: threads whose names begin so have their lookups answered by the replica, as those of another process would be

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import eddyline
 from bench.isolation.load import Body, Stream, beside, run_streams
 from bench.isolation.reads import WrongAnswerError, churning
@@ -11,8 +9,35 @@ from bench.isolation.samples import Samples
 
 __all__ = ["measure_lag"]
 
-_GROUPS = 10
-_PER_S = 50.0
+_VIEWS = 4
+_PER_S = 10.0
+
+
+def _steady(db: eddyline.Connection, number: int) -> Stream:
+    """Writes of one row to a table of its own, each followed by a strict read of a view until that shows it.
+
+    One client: what a read has to show is known only where nobody else writes.
+    """
+    table, view = f"ticks_{number}", f"counted_{number}"
+    db.executescript(
+        f"CREATE TABLE {table} (g int, n bigint);"
+        f"CREATE VIEW {view} AS SELECT g, count(*) AS n FROM {table} GROUP BY g;"
+        f"CREATE INDEX {view}_g ON {view} (g)"
+    )
+    db.wait_hydrated(f"{view}_g")
+    written = [0]
+
+    def body(session: eddyline.Connection) -> Body:
+        def write_and_see(n: int) -> None:
+            session.execute(f"INSERT INTO {table} VALUES (1, $1)", (n,))
+            written[0] += 1
+            seen = session.execute(f"SELECT n FROM {view} WHERE g = 1").fetchall()
+            if seen != [(written[0],)]:
+                raise WrongAnswerError(f"{seen} of {written} writes are seen")
+
+        return write_and_see
+
+    return Stream(view, _PER_S, body, clients=1)
 
 
 def measure_lag(db: eddyline.Connection, for_s: float) -> tuple[Samples, Samples]:
@@ -20,32 +45,16 @@ def measure_lag(db: eddyline.Connection, for_s: float) -> tuple[Samples, Samples
 
     That is more than the view's lag alone, by the write and the read themselves.
     """
-    db.executescript(
-        "CREATE TABLE ticks (g int, n bigint);"
-        "CREATE VIEW counted AS SELECT g, count(*) AS n FROM ticks GROUP BY g;"
-        "CREATE INDEX counted_g ON counted (g)"
-    )
-    db.wait_hydrated("counted_g")
-    written = [0] * _GROUPS
-
-    def body(session: eddyline.Connection) -> Body:
-        def write_and_see(n: int) -> None:
-            group = n % _GROUPS
-            session.execute("INSERT INTO ticks VALUES ($1, $2)", (group, n))
-            written[group] += 1
-            seen = session.execute("SELECT n FROM counted WHERE g = $1", (group,)).fetchall()
-            if seen != [(written[group],)]:
-                raise WrongAnswerError(f"{seen} of {written[group]} writes are seen")
-
-        return write_and_see
+    steady = [_steady(db, n) for n in range(_VIEWS)]
 
     def run(seconds: float) -> Samples:
-        # One client: each read's answer is known only where nobody else writes.
-        return run_streams(db, [Stream("writes and reads", _PER_S, body, clients=1)], seconds)["writes and reads"]
+        found = Samples()
+        for samples in run_streams(db, steady, seconds).values():
+            found = found.merged(samples)
+        return found
 
     run(1.0)
     idle = run(for_s)
     with beside(churning(db, [])):
-        time.sleep(0.2)
         hydrating = run(for_s)
     return idle, hydrating

@@ -112,16 +112,17 @@ class IsolationReport:
 
     def throughput(self, found: ThroughputFigures) -> None:
         works = (("Solo", found.solo_work), ("two, idle", found.idle_work), ("two, read", found.reading_work))
-        lines = ["| maintenance of a pass | kernel calls | MB copied |", "|---|--:|--:|"]
+        lines = ["| maintenance of 200 commits | kernel calls | MB copied |", "|---|--:|--:|"]
         lines += [f"| {name} | {work.kernel_calls:,} | {work.bytes / 1e6:.1f} |" for name, work in works]
         text = _THROUGHPUT.format(rows=found.rows_per_s, reads=found.reads_per_s, pairs=len(found.idle))
         self._section("Throughput of maintenance", text, [*lines, ""])
         self._at_least("throughput beside an idle interactive runtime", statistics.median(found.idle), 0.97, "×")
         self._at_least("throughput beside readers at 30 %", statistics.median(found.reading), 0.85, "×")
-        calls = found.idle_work.kernel_calls / max(1, found.solo_work.kernel_calls)
-        copied = found.idle_work.bytes / max(1, found.solo_work.bytes)
-        self._at_most("its kernel calls over Solo's, idle", calls, 1.03, "×")
-        self._at_most("its copied bytes over Solo's, idle", copied, 1.03, "×")
+        for name, work in works[1:]:
+            calls = work.kernel_calls / max(1, found.solo_work.kernel_calls)
+            copied = work.bytes / max(1, found.solo_work.bytes)
+            self._at_most(f"maintenance's kernel calls over Solo's: {name}", calls, 1.03, "×")
+            self._at_most(f"maintenance's copied bytes over Solo's: {name}", copied, 1.03, "×")
 
     def sharing(self, found: SharingFigures) -> None:
         share = 100 * found.added_bytes / found.resident_bytes
@@ -191,8 +192,8 @@ number of terms in their predicate.
 """
 
 _LAG = """
-One client inserts a row and reads its group in a view until the read shows it, 50 times a second; the write and the
-read are included.
+Four clients, each with a table and a view of its own, insert a row and read the view until the read shows it, ten times
+a second each; the write and the read are included.
 """
 
 _CORES = """
@@ -203,8 +204,8 @@ processes that compute without end.  Lookups, 50 a second each.
 _THROUGHPUT = """
 Three views, with indexes, over 200,000 rows; a pass appends and deletes 30,000 rows in 12 commits, each seen in
 every view before the next.  Solo: {rows:,.0f} rows/s.  Medians of {pairs} interleaved pairs of passes; readers send
-{reads:,.0f} lookups a second.  Counts are those of maintenance's threads in one pass; activations that end by the
-clock may cut the same work differently.
+{reads:,.0f} lookups a second.  Work is counted apart, without threads and clocks, so that every run counts the same: an
+index of 20,000 rows, its re-export, and 200 commits.
 """
 
 _TRAPS = f"""## Traps

@@ -5,8 +5,8 @@ from __future__ import annotations
 import functools
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -15,12 +15,15 @@ import pyarrow as pa
 import eddyline
 from bench.isolation.arms import SENT, SOLO, TWO, connected
 from bench.isolation.load import Body, Stream, capacity
+from eddyline.compute.pair import Pair
 from eddyline.testing.counting import Counted, counting
+from eddyline.testing.driver import ReplicaDriver, index_on, reexport_of
 
 __all__ = ["ThroughputFigures", "measure_throughput"]
 
 _GROUPS = 1_000
 _LOAD = 0.3
+_COUNTED_ROWS = 20_000
 _VIEWS = (
     "CREATE VIEW by_g AS SELECT g, count(*) AS n, sum(v) AS s, max(v) AS m FROM facts GROUP BY g",
     "CREATE VIEW joined AS SELECT f.k, d.name, f.v FROM facts f JOIN dims d ON f.g = d.g WHERE f.v < 100",
@@ -120,26 +123,48 @@ def measure_throughput(
         found = ThroughputFigures(rows_per_s=solo.rows / solo.run(), reads_per_s=per_s)
         reading = functools.partial(_reading, two.db, per_s)
         for n in range(pairs):
-            found.idle.append(_ratio(solo, two, n))
-            with reading():
-                found.reading.append(_ratio(solo, two, n))
-        with counting(_maintains) as found.solo_work:
-            solo.run()
-        with counting(_maintains) as found.idle_work:
-            two.run()
-        with counting(_maintains) as found.reading_work, reading():
-            two.run()
+            found.idle.append(_ratio(solo, two, n, nullcontext))
+            found.reading.append(_ratio(solo, two, n, reading))
+    found.solo_work, found.idle_work, found.reading_work = _work(), _work(interactive=True), _work(reads=5)
     return found
 
 
-def _maintains(thread: str) -> bool:
-    return thread.startswith(("solo:", "maint:"))
+def _ratio(solo: _Maintained, two: _Maintained, n: int, meanwhile: Callable[[], AbstractContextManager[None]]) -> float:
+    """Solo's seconds over the other's, which has ``meanwhile`` beside it; who goes first alternates."""
 
+    def beside() -> float:
+        with meanwhile():
+            return two.run()
 
-def _ratio(solo: _Maintained, two: _Maintained, n: int) -> float:
-    """Solo's seconds over the other's; who goes first alternates."""
     if n % 2:
-        took = two.run()
+        took = beside()
         return solo.run() / took
     alone = solo.run()
-    return alone / two.run()
+    return alone / beside()
+
+
+def _work(*, interactive: bool = False, reads: int = 0) -> Counted:
+    """What maintenance does for an index, a re-export of it and 200 commits, counted.
+
+    Without threads or clocks: every run does the same.  ``reads``: lookups by an interactive runtime after each commit.
+    """
+    d = ReplicaDriver(interactive=interactive or reads > 0)
+    at = d.table("t", [(n, n) for n in range(_COUNTED_ROWS)])
+    side = "maintenance" if isinstance(d.replica, Pair) else "solo"
+    counted = Counted()
+    with counting() as made:
+        d.create(index_on("i", "t", at), reexport_of("j", "i", at))
+        d.rest(side)
+    counted.add(made)
+    for n in range(200):
+        now = d.write("t", [(n, n), (n, -n)], [-1, 1])
+        if n % 10 == 9:
+            d.compact("i", now)
+            d.compact("j", now)
+        with counting() as made:
+            d.rest(side)
+        counted.add(made)
+        for key in range(reads):
+            d.peek("i", now, (key,))
+        d.rest()
+    return counted

@@ -36,6 +36,9 @@ COUNTERS = (
     "SELECT v FROM counter WHERE id = 1",
 )
 
+#: as long as a statement never takes where there is a core for it
+SLOW_S = 0.3
+
 Session = eddyline.Connection
 
 
@@ -101,9 +104,15 @@ class World:
         self.expect_total(session, rng.choice(SUMS))
 
     def read_the_past(self, session: Session, rng: random.Random) -> None:
+        begun = time.monotonic()
         at = session.execute("SELECT sum(balance) FROM account").time
         assert at is not None
-        self.expect_total(session, f"{rng.choice(SUMS[:5])} AS OF {at + rng.choice((0, 1, 20_000))}")
+        try:
+            self.expect_total(session, f"{rng.choice(SUMS[:5])} AS OF {at + rng.choice((0, 1, 20_000))}")
+        except eddyline.DatabaseError as error:
+            # History reaches a second back from the last write: a machine that is this slow may have left it behind.
+            if error.sqlstate != "22023" or time.monotonic() - begun < SLOW_S:
+                raise
 
     def read_twice(self, session: Session, rng: random.Random) -> None:
         session.execute("BEGIN")

@@ -1,8 +1,12 @@
 """One database: catalog, storage, controller, replica, timeline, shared by all its sessions.
 
-Locks, in order: ``commit_lock`` (one commit or definition at a time), then ``_control`` (every call of the controller;
-held for O(1) steps, never while waiting for the replica), then storage's own.  The replica's threads take ``_control``
-to hand in a response, and nothing else.
+Locks, in order: ``commit_lock`` (one commit or definition at a time), then ``_control`` (every call that changes the
+controller; held for O(1) steps, never while waiting for the replica), then ``_answers`` (who waits for which peek),
+then storage's own.  The replica's threads take ``_answers`` and ``_control`` to hand in a response, and nothing else.
+
+A lookup that its index has sealed takes neither ``commit_lock`` nor ``_control``, and an answer reaches whoever waits
+for it before ``_control`` is asked for: a thread that is preempted in the middle of an O(1) step keeps others waiting
+for as long as the machine pleases.
 """
 
 from __future__ import annotations
@@ -24,7 +28,7 @@ from eddyline.adapter.system_settings import INTERACTIVE_DATAFLOWS, QUERY_MAX_ME
 from eddyline.adapter.timeline import Timeline, wall_clock
 from eddyline.compute.pair import Pair
 from eddyline.compute.solo import Solo
-from eddyline.controller.controller import Controller
+from eddyline.controller.controller import Collections, Controller
 from eddyline.controller.events import Event, PeekAnswered, ReplicaFailed, SubscriptionChanged
 from eddyline.errors import Error, InterfaceError, make_error
 from eddyline.protocol.messages import Peek, PeekResponse, Response, SubscribeResponse
@@ -86,7 +90,8 @@ class Engine:
         self._control = threading.RLock()
         self._moved = threading.Condition(self._control)  # an upper rose, or the replica came or went
         self._controller = Controller(self.store, logging=True)
-        self._peeks: dict[str, Waiter] = {}  # guarded by _control
+        self._answers = threading.Lock()
+        self._peeks: dict[str, Waiter] = {}  # guarded by _answers
         self._feeds: dict[str, Callable[[SubscribeResponse], None]] = {}  # guarded by _control
         self._plans: OrderedDict[object, object] = OrderedDict()  # guarded by _plans_lock
         self._plans_lock = threading.Lock()
@@ -128,8 +133,9 @@ class Engine:
             if self._closed:
                 return
             self._closed = True
-            waiters = list(self._peeks.values())
-            self._peeks.clear()
+            with self._answers:
+                waiters = list(self._peeks.values())
+                self._peeks.clear()
             self._moved.notify_all()
         for waiter in waiters:
             waiter.fail(make_error("57P01", "the database was closed"))
@@ -169,19 +175,32 @@ class Engine:
         with self._control:
             yield self._controller
 
+    @property
+    def collections(self) -> Collections:
+        """The controller's collections, to look at from any thread without a lock: what they say may just be out of
+        date, so that whoever reads by it has the replica check it once more."""
+        self.check_usable()
+        return self._controller
+
     def answer_now(self, peek: Peek, cancelled: Callable[[], bool]) -> PeekResponse | None:
         """The answer, found on this thread, if the index has sealed the time; a thread hop costs more than a lookup."""
         return self._replica.answer_now(peek, cancelled)
 
     def expect(self, uuid: str, waiter: Waiter) -> None:
         """Where the answer of peek ``uuid`` goes.  Call within ``control``, right after the peek."""
-        self._peeks[uuid] = waiter
+        with self._answers:
+            self._peeks[uuid] = waiter
 
     def forget(self, uuid: str) -> None:
         """Cancels a peek whose answer nobody waits for any more."""
-        with self._control:
-            if self._peeks.pop(uuid, None) is not None:
+        if self._waiter_of(uuid) is not None:
+            with self._control:
                 self._controller.cancel_peek(uuid)
+
+    def _waiter_of(self, uuid: str) -> Waiter | None:
+        """Whoever waits for the peek, once."""
+        with self._answers:
+            return self._peeks.pop(uuid, None)
 
     def feed(self, id: str, take: Callable[[SubscribeResponse], None] | None) -> None:
         """Where the responses of subscription ``id`` go; None: nowhere any more."""
@@ -192,7 +211,7 @@ class Engine:
                 self._feeds[id] = take
 
     def wait_for(self, ready: Callable[[Controller], bool], timeout: float | None) -> bool:
-        """Waits until ``ready(controller)``, looked at after every response; False when the time is up."""
+        """Waits until ``ready(controller)``, looked at after every response but answers; False when the time is up."""
         with self._control:
             return self._moved.wait_for(lambda: self._closed or ready(self._controller), timeout) and not self._closed
 
@@ -202,19 +221,26 @@ class Engine:
 
     def _respond(self, response: Response) -> None:
         """A response of the replica, on the thread that made it."""
+        if isinstance(response, PeekResponse):
+            # First of all; should the answer be quicker than ``expect``, the controller's event delivers it.
+            self._deliver(response)
         with self._control:
             if self._closed:
                 return
             for event in self._controller.process_response(response):
                 self._handle(event)
-            self._moved.notify_all()
+            if not isinstance(response, PeekResponse):
+                self._moved.notify_all()
+
+    def _deliver(self, response: PeekResponse) -> None:
+        waiter = self._waiter_of(response.uuid)
+        if waiter is not None:
+            waiter.put(response)
 
     def _handle(self, event: Event) -> None:
         match event:
             case PeekAnswered():
-                waiter = self._peeks.pop(event.response.uuid, None)
-                if waiter is not None:
-                    waiter.put(event.response)
+                self._deliver(event.response)
             case SubscriptionChanged():
                 take = self._feeds.get(event.response.id)
                 if take is not None:

@@ -20,7 +20,7 @@ from eddyline.adapter.engine import Engine, Waiter
 from eddyline.adapter.read_plan import ReadPlan, plan_read, with_clock
 from eddyline.adapter.settings import SERIALIZABLE
 from eddyline.adapter.transaction import Transaction
-from eddyline.controller.controller import Controller
+from eddyline.controller.controller import Collections, Controller
 from eddyline.errors import DatabaseError, NoLongerReadableError, OperationalError, make_error, unsupported
 from eddyline.expr.ir import Column, Expr, FilterStep, Literal, LiteralValue, MapStep, Mfp, Parameter, SortKey, rewrite
 from eddyline.expr.mfp import apply_mfp
@@ -67,6 +67,7 @@ __all__ = [
 _transient_ids = itertools.count(1)
 _WAIT_SLICE_S = 0.05
 _SLICE_ROWS = 2000
+_DROPPED = "an object of the statement was dropped meanwhile"
 #: kinds whose literals are the values of their Arrow arrays
 _PLAIN = frozenset({Kind.BOOLEAN, Kind.SMALLINT, Kind.INTEGER, Kind.BIGINT, Kind.DOUBLE, Kind.TEXT, Kind.VARCHAR})
 
@@ -349,26 +350,38 @@ def _peek_index(
     context: ReadContext, plan: ReadPlan, peek: PeekPlan, as_of: Time | None, wanted: _Wanted
 ) -> ReadAnswer:
     """Off the index: on this thread if it has sealed the time, else by the replica once it has."""
-    engine, interrupt = context.engine, context.interrupt
+    engine = context.engine
     keys = peek.literal_keys()
-    with engine.control() as controller:
-        at = choose_time(context, controller, (peek.index,), plan.tables, as_of)
+    # Without a lock: should since pass the time meanwhile, nobody answers, and it is chosen again.
+    at = choose_time(context, engine.collections, (peek.index,), plan.tables, as_of)
     limit, order, bounds = wanted.limit, wanted.order, wanted.bounds
     lookup = Peek(peek.index, "", at, peek.key_types, keys, peek.mfp, limit, order, bounds)
-    answer = engine.answer_now(lookup, interrupt.expired)
+    answer = engine.answer_now(lookup, context.interrupt.expired)
     if answer is None:
-        waiter = Waiter()
-        with engine.control() as controller:
-            _check_there(controller, (peek.index,))
-            uuid = controller.peek(
-                peek.index, at, peek.mfp, key_types=peek.key_types, keys=keys, limit=limit, order=order, bounds=bounds
-            )
-            engine.expect(uuid, waiter)
-        try:
-            answer = _wait(context, waiter)
-        finally:
-            engine.forget(uuid)
+        at, answer = _send_peek(context, plan, lookup, as_of)
     return _read_answer(answer, context, at, plan)
+
+
+def _send_peek(context: ReadContext, plan: ReadPlan, peek: Peek, as_of: Time | None) -> tuple[Time, PeekResponse]:
+    """The replica's answer, and its time, chosen anew."""
+    engine, waiter = context.engine, Waiter()
+    with engine.control() as controller:
+        at = choose_time(context, controller, (peek.target,), plan.tables, as_of)
+        uuid = controller.peek(
+            peek.target,
+            at,
+            peek.mfp,
+            key_types=peek.key_types,
+            keys=peek.keys,
+            limit=peek.limit,
+            order=peek.order,
+            bounds=peek.bounds,
+        )
+        engine.expect(uuid, waiter)
+    try:
+        return at, _wait(context, waiter)
+    finally:
+        engine.forget(uuid)
 
 
 def _peek_one_shot(
@@ -449,12 +462,12 @@ def held_time(
 
 def _check_there(controller: Controller, collections: Sequence[str]) -> None:
     if not all(controller.exists(c) for c in collections):
-        raise ObjectDroppedError("an object of the statement was dropped meanwhile")
+        raise ObjectDroppedError(_DROPPED)
 
 
 def choose_time(
     context: ReadContext,
-    controller: Controller,
+    known: Collections,
     collections: Sequence[str],
     tables: Sequence[str],
     as_of: Time | None,
@@ -466,16 +479,19 @@ def choose_time(
     """
     engine, transaction = context.engine, context.transaction
     assert transaction.newest is not None
-    _check_there(controller, collections)
+    readable = [known.readable(c) for c in collections]
+    there = [r for r in readable if r is not None]
+    if len(there) < len(readable):
+        raise ObjectDroppedError(_DROPPED)
     if collections and as_of is None and all(map(is_log, collections)):
         return transaction.newest  # logs are as they were last sealed, at whatever time they are read
-    since = max((controller.since(c) for c in collections), default=Frontier(0))
+    since = max((s for s, _ in there), default=Frontier(0))
     if as_of is not None:
         if as_of < since:
             raise NoLongerReadableError.at(as_of, since)
         return as_of
     if transaction.isolation == SERIALIZABLE and not transaction.explicit:
-        upper = min((controller.upper(c) for c in collections), default=EMPTY)
+        upper = min((u for _, u in there), default=EMPTY)
         sealed = transaction.newest if upper == EMPTY else Time(upper - 1)
         return Time(max(since, min(sealed, transaction.newest)))
     if transaction.explicit:

@@ -27,6 +27,10 @@ from eddyline.trace.trace import TraceHandle
 __all__ = ["ElsewhereExport", "Export", "IndexExport", "MaterializedViewSink", "SubscribeSink"]
 
 
+#: rows written in one activation; storage sorts them, and merges several times as many
+_PIECE_ROWS = 16_384
+
+
 class Export(Protocol):
     """One exported collection of a dataflow on one worker."""
 
@@ -123,8 +127,9 @@ class _Sealing:
         self._input = input
         self._types = types
         self._context = context
-        self._rows = Stash(context.budget_rows)
-        self._errors = Stash(context.budget_rows)
+        piece_rows = min(context.budget_rows, _PIECE_ROWS)
+        self._rows = Stash(piece_rows)
+        self._errors = Stash(piece_rows)
         self._rest: Batch | None = None
         self._first_time: int | None = None
         self.sealed = Frontier(MIN_TIME)
@@ -184,7 +189,7 @@ class _Sealing:
 class MaterializedViewSink:
     """Writes each sealed interval to storage, where it appears in one step.  Runs on one worker, which gets all rows.
 
-    An interval larger than the row budget, such as the first, is written piece by piece over several activations.
+    An interval larger than ``_PIECE_ROWS``, such as the first, is written piece by piece over several activations.
     """
 
     def __init__(

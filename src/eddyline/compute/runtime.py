@@ -4,6 +4,8 @@ It is a ``protocol.client.Client``.  Each worker owns the rows whose key hashes 
 worker has a thread: ``solo:0`` …, ``maint:0`` …, ``inter:0`` … and ``inter:0:heavy`` …; without, ``step`` drives them,
 for tests that choose the interleaving.
 
+Workers that render take turns where there are more of them than cores; the ones that answer lookups never do.
+
 An exception that a worker does not handle ends the whole runtime: every worker stops, one fatal ``Status`` is sent,
 and later commands are ignored.  Whoever owns the runtime fails what waits for it and builds another.
 """
@@ -11,9 +13,11 @@ and later commands are ignored.  Whoever owns the runtime fails what waits for i
 from __future__ import annotations
 
 import logging
+import os
 import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from typing import Protocol
 
 from eddyline.compute.exchange import Mailboxes
@@ -33,6 +37,11 @@ from eddyline.trace.hasher import Hasher
 __all__ = ["Runtime"]
 
 _log = logging.getLogger("eddyline.compute")
+
+
+def _cores() -> int:
+    """Those that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 class _Driven(Protocol):
@@ -132,8 +141,12 @@ class Runtime:
             self._commanded = rendering
             self._driven = [(f"{prefix}:{w.index}", w) for w in rendering]
         self._unwatch = [storage.watch(w.inbox.commit) for w in rendering]
+        # More threads at work than cores finish nothing sooner, and whoever answers a lookup has to get past them all.
+        crowd = threading.Semaphore(_cores()) if workers > _cores() else None
         self._threads = [
-            threading.Thread(target=self._run, args=(name, each), name=name, daemon=True)
+            threading.Thread(
+                target=self._run, args=(name, each, crowd if isinstance(each, Worker) else None), name=name, daemon=True
+            )
             for name, each in (self._driven if threads else ())
         ]
         for thread in self._threads:
@@ -228,11 +241,14 @@ class Runtime:
             each.close()
         self._responses.close()
 
-    def _run(self, name: str, each: _Driven) -> None:
+    def _run(self, name: str, each: _Driven, crowd: threading.Semaphore | None) -> None:
+        """``crowd``: how many of those that render may be in a step at once; no step waits for another one's."""
         try:
             while not self._stop.is_set():
+                with crowd or nullcontext():
+                    moved = each.step()
                 # Asked again: the step may have taken the wake-up that came with the end.
-                if not each.step() and not self._stop.is_set():
+                if not moved and not self._stop.is_set():
                     each.inbox.wait(each.idle_s())
         except Exception as error:  # noqa: BLE001 - as in ``step``
             _log.exception("%s failed", name)

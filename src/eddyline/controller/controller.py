@@ -2,7 +2,7 @@
 
 Sans-I/O: methods change state and send commands to a client that never blocks; ``process_response`` takes what the
 replica answers and returns events.  It has no threads and no locks: its owner serialises all calls, those of holds
-included.
+included; only what ``Collections`` has may be called by any thread at any time.
 
 Invariants:
 I1  for a dataflow at X importing I, since(I) <= X from create to drop: the dataflow holds its imports at the least
@@ -23,6 +23,7 @@ import itertools
 import logging
 import secrets
 from collections.abc import Iterable, Sequence
+from typing import Protocol
 
 import msgspec
 
@@ -67,11 +68,18 @@ from eddyline.repr.time import EMPTY, MIN_TIME, Frontier, Time
 from eddyline.repr.types import SqlType
 from eddyline.storage.store import TableStore
 
-__all__ = ["Controller"]
+__all__ = ["Collections", "Controller"]
 
 _log = logging.getLogger("eddyline.controller")
 _ROLES = {ExportIndex: Role.INDEX, ExportMaterializedView: Role.VIEW, ExportSubscribe: Role.SUBSCRIPTION}
 _LOST = ("58000", "the replica was lost", "The statement can be tried again.")
+
+
+class Collections(Protocol):
+    """What there is to read.  Any thread may ask for indexes; for stored collections, the controller's owner."""
+
+    def readable(self, id: str) -> tuple[Frontier, Frontier] | None:
+        """Since and upper of a collection, which only rise; None if it is not there, or no longer."""
 
 
 class Controller:
@@ -250,6 +258,15 @@ class Controller:
         """Whether ``id`` is a collection that has not been dropped."""
         collection = self._collections.get(id)
         return collection is not None and not collection.dropped
+
+    def readable(self, id: str) -> tuple[Frontier, Frontier] | None:
+        """See ``Collections``."""
+        collection = self._collections.get(id)
+        if collection is None or collection.dropped:
+            return None
+        if collection.role.stored:
+            return self._store.since(id), self._store.upper(id)
+        return collection.since, collection.upper
 
     def since(self, id: str) -> Frontier:
         """The oldest readable time."""

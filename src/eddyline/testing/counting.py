@@ -38,6 +38,11 @@ class Counted:
         with self._lock:
             self.calls[name] += 1
 
+    def add(self, other: Counted) -> None:
+        with self._lock:
+            self.calls += other.calls
+            self.bytes += other.bytes
+
     def copy(self, size: int) -> None:
         with self._lock:
             self.bytes += size
