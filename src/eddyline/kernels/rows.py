@@ -319,8 +319,8 @@ def sum_identical(
 ) -> int:
     """Sums the diffs of identical (row, time): ``rows`` become the first of each, in order, ``sums[row]`` its total.
 
-    Zero totals are dropped.  ``table``: a power of two of entries and at least 2 n, all -1 on entry; scratch.  Returns
-    the number of rows kept, OVERFLOW, or FEW_ALIKE: of the first ``trial`` rows three quarters are distinct, or many
+    Zero totals are dropped.  ``table``: a power of two of entries, more than n, all -1 on entry; scratch.  Returns the
+    number of rows kept, OVERFLOW, or FEW_ALIKE: of the first ``trial`` rows three quarters are distinct, or many
     distinct rows have one hash.  Expected O(n).
     """
     mask = np.uint64(table.shape[0] - 1)

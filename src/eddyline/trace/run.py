@@ -43,8 +43,8 @@ Uint64s = npt.NDArray[np.uint64]
 
 _BUCKET_ROWS: Final = 8
 _BUCKET_BITS: Final = 14
-#: so many rows tell whether many of a batch are alike
-_TRIAL_ROWS: Final = 256
+#: so many rows tell whether many of a batch are alike (of the words of a text, most of a few hundred still differ)
+_TRIAL_ROWS: Final = 1024
 #: a one-row run may pin this much of what its row was cut from
 _SMALL_BYTES: Final = 4096
 
@@ -177,7 +177,7 @@ def _summed(
     None if adding up by hash is not worth it: see ``kernels.rows.sum_identical``.  DataError 22003.  Expected O(n).
     """
     rows = len(times)
-    table = np.full(1 << (2 * rows - 1).bit_length(), -1, np.int64)
+    table = np.full(1 << (rows + rows // 2).bit_length(), -1, np.int64)
     first, sums = np.empty(rows, np.int64), np.empty(rows, np.int64)
     kept = sum_identical(descriptors[None], hashes, words, times, diffs, trial_rows, table, first, sums)
     if kept == OVERFLOW:

@@ -119,7 +119,7 @@ class GroupTable:
             return None
         kept = np.flatnonzero(self.alive)
         keys = KeyLog(self._types)
-        keys.append(self._keys.gather(kept), len(kept))
+        keys.append(self._keys.gather(kept), np.arange(len(kept)))
         hashes = self._hashes[kept]
         self._keys = keys
         self._head = np.full(16, -1, np.int64)
@@ -147,8 +147,7 @@ class GroupTable:
 
     def _append(self, columns: Sequence[pa.Array], rows: Int64s, hashes: UInt64s) -> Int64s:
         first, stop = self.size, self.size + len(rows)
-        index = pa.array(rows)
-        self._keys.append([c.take(index) for c in columns], len(rows))
+        self._keys.append(columns, rows)
         self._hashes = grown(self._hashes, stop)
         self._hashes[first:stop] = hashes
         self._following = grown(self._following, stop, -1)

@@ -147,7 +147,8 @@ class ReduceOperator(SealedOperator):
         self._arguments = ArgumentColumns(node.key, node.aggregates, self._key_types)
         self._table = GroupTable(self._key_types, context.hasher)
         self._counts = CountAccumulator(BIGINT)
-        self.accumulators = [self.accumulator(call) for call in node.aggregates]
+        #: a count of all rows is the one that a group has anyway
+        self.accumulators = [self._counts if _counts_rows(call) else self.accumulator(call) for call in node.aggregates]
         self._texts = [describe_aggregate(call) for call in node.aggregates]
         #: (sqlstate, message, expression) by number; 0 is no error
         self._errors: list[tuple[str, str, str]] = [("", "", "")]
@@ -171,6 +172,8 @@ class ReduceOperator(SealedOperator):
         groups, slots = self._table.locate(rows.columns[:keys], len(rows))
         self.add(self._counts, (), rows.diffs, groups, slots)
         for accumulator, (args, condition) in zip(self.accumulators, self._arguments.places, strict=True):
+            if accumulator is self._counts:
+                continue
             self.add(accumulator, [rows.columns[keys + a] for a in args], self._weights(rows, condition), groups, slots)
 
     def add(
@@ -221,7 +224,7 @@ class ReduceOperator(SealedOperator):
         return iter(())
 
     def state_size(self) -> StateSize:
-        return self._table.state_size(sum(a.nbytes for a in (self._counts, *self.accumulators)))
+        return self._table.state_size(sum(a.nbytes for a in self._kept()))
 
     def _accumulate(self, batch: Batch) -> tuple[Segments, Int64s, list[tuple[Int64s, Int64s]]] | None:
         """Adds a piece; (segments, slot of each group, states before and after each segment by accumulator)."""
@@ -236,6 +239,9 @@ class ReduceOperator(SealedOperator):
         delta = self._counts.delta((), rows.diffs, segments.of_row, count)
         parts = [self._counts.run(slots, segments.starts, delta)]
         for accumulator, (args, condition) in zip(self.accumulators, self._arguments.places, strict=True):
+            if accumulator is self._counts:
+                parts.append(parts[0])
+                continue
             weights = self._weights(rows, condition)
             delta = accumulator.delta([rows.columns[keys + a] for a in args], weights, segments.of_row, count)
             parts.append(accumulator.run(slots, segments.starts, delta))
@@ -301,5 +307,13 @@ class ReduceOperator(SealedOperator):
         self._table.release(slots[empty])
         kept = self._table.compact()
         if kept is not None:
-            for accumulator in (self._counts, *self.accumulators):
+            for accumulator in self._kept():
                 accumulator.keep(kept)
+
+    def _kept(self) -> list[Accumulator]:
+        """The accumulators, each once."""
+        return list(dict.fromkeys((self._counts, *self.accumulators)))
+
+
+def _counts_rows(call: AggregateCall) -> bool:
+    return call.func == "count" and not call.args and not call.distinct and call.filter is None
