@@ -5,7 +5,6 @@ from __future__ import annotations
 from random import Random
 
 import numpy as np
-import pyarrow as pa
 import pytest
 
 from eddyline.compute.operators.key_log import KeyLog
