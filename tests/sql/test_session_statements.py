@@ -193,6 +193,19 @@ def test_explain(script: CatalogScript) -> None:
     assert isinstance(found, Explain)
     assert isinstance(found.statement, Select)
     assert found.options == {"verbose": "", "costs": "off"}
+    for text in ("EXPLAIN ANALYZE SELECT 1", "EXPLAIN (ANALYZE on, FORMAT text) SELECT a FROM t AS OF 5"):
+        analyzed = script.bind(text)
+        assert isinstance(analyzed, Explain) and analyzed.analyze
+    off = script.bind("EXPLAIN (ANALYZE off) SELECT a FROM t AS OF 5")
+    assert isinstance(off, Explain) and not off.analyze
+    for text, sqlstate in (
+        ("EXPLAIN (TIMING) SELECT 1", "22023"),
+        ("EXPLAIN (ANALYZE 7) SELECT 1", "42601"),
+        ("EXPLAIN (ANALYZE, SUMMARY perhaps) SELECT a FROM t AS OF 5", "42601"),
+    ):
+        with pytest.raises(Error) as wrong:
+            script.bind(text)
+        assert wrong.value.sqlstate == sqlstate
     timed = script.bind("EXPLAIN SELECT a FROM t AS OF 5")
     assert isinstance(timed, Explain) and isinstance(timed.statement, Select)
     assert timed.statement.as_of == Literal(5, BIGINT)

@@ -2,44 +2,120 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
 from eddyline.adapter.define import maintained_relation
 from eddyline.adapter.outcome import ResultSet
+from eddyline.adapter.read import ReadAnswer
 from eddyline.adapter.read_plan import plan_read
 from eddyline.errors import unsupported
 from eddyline.expr.text_io import literal_array
 from eddyline.plan.explain import Names, explain_finishing, explain_query, explain_relation
 from eddyline.plan.relation import Get, Relation
+from eddyline.protocol.read_costs import PHASES
 from eddyline.repr.batch import concat_arrays
+from eddyline.repr.time import Time
 from eddyline.repr.types import TEXT
 from eddyline.sql.catalog_view import CatalogItem, CatalogView, ItemKind
 from eddyline.sql.statements import CreateTableAs, Delete, Explain, Insert, Select, Subscribe, Update
 
-__all__ = ["explain"]
+__all__ = ["Analyzed", "explain", "explain_analyzed"]
+
+_PHASE_NAMES = {
+    "queue": "Queue",
+    "wait_publication": "Wait for publication",
+    "wait_seal": "Wait for seal",
+    "dataflow": "Dataflow",
+    "walk": "Walk",
+    "finish": "Finish",
+}
+#: the end of the year 9999
+_LAST_SHOWN_US = 253_402_300_799_999_999
 
 
 def explain(statement: Explain, catalog: CatalogView) -> ResultSet:
-    """One row per line of the plan.  ANALYZE is not supported."""
-    if any(o in statement.options for o in ("analyze", "buffers", "wal", "settings")):
-        raise unsupported(f"EXPLAIN {next(iter(statement.options)).upper()}")
-    names = Names(lambda i: _name(catalog, i), lambda i: _columns(catalog, i))
+    """One row per line of the plan."""
+    names = _names(catalog)
     if statement.item is not None:
         text = _object_plan(statement.item, catalog, names)
     else:
         text = _statement_plan(statement, catalog, names)
+    return _lines_of(text)
+
+
+@dataclass(frozen=True, slots=True)
+class Analyzed:
+    """A read that was run for EXPLAIN ANALYZE.  ``isolation``: by what its time was chosen.  Times in nanoseconds."""
+
+    answer: ReadAnswer
+    rows: int
+    isolation: str
+    planning_ns: int
+    finishing_ns: int
+    execution_ns: int
+
+
+def explain_analyzed(statement: Explain, run: Analyzed, catalog: CatalogView) -> ResultSet:
+    """The plan that was run, then its time, who answered, and where the time went.
+
+    The phases are those of ``PeekPhases``; *Finish* also has the ordering and limiting behind it.  What they do not
+    account for until *Execution Time* is handing the read over and its answer back.
+    """
+    select, answer = statement.statement, run.answer
+    assert isinstance(select, Select)
+    plan, phases = answer.plan, answer.phases
+    text = explain_query(plan.relation, plan.facts.indexes, _names(catalog), plan.stored_keys)
+    finishing = _finishing(select)
+    lines = text.splitlines() + ([] if finishing is None else finishing.splitlines())
+    lines.append(f"Time: {_time(answer.at)}, {run.isolation}")
+    lines.append(f"Runtime: {phases.runtime}, lane: {phases.lane}")
+    lines.append(f"Rows: {run.rows}")
+    if statement.shows("timing"):
+        for phase in PHASES:
+            spent = phases.of(phase) + (run.finishing_ns if phase == "finish" else 0)
+            lines.append(f"{_PHASE_NAMES[phase]}: {_milliseconds(spent)}")
+    if statement.shows("summary"):
+        lines.append(f"Planning Time: {_milliseconds(run.planning_ns)}")
+        lines.append(f"Execution Time: {_milliseconds(run.execution_ns)}")
+    return _lines_of("\n".join(lines))
+
+
+def _milliseconds(nanoseconds: int) -> str:
+    return f"{nanoseconds / 1e6:.3f} ms"
+
+
+def _time(at: Time) -> str:
+    """In µs, and as a timestamp where that has four digits of a year."""
+    if at > _LAST_SHOWN_US:
+        return str(at)
+    text = (datetime.fromtimestamp(0, UTC) + timedelta(microseconds=at)).isoformat(" ", "microseconds")
+    return f"{at} ({text.removesuffix(':00')})"
+
+
+def _names(catalog: CatalogView) -> Names:
+    return Names(lambda i: _name(catalog, i), lambda i: _columns(catalog, i))
+
+
+def _lines_of(text: str) -> ResultSet:
     lines = [literal_array(line, TEXT, 1) for line in text.splitlines()]
     return ResultSet(("QUERY PLAN",), (TEXT,), (concat_arrays(lines),), len(lines))
+
+
+def _finishing(select: Select) -> str | None:
+    query = select.query
+    columns = [
+        *query.names,
+        *(f"#{i}" for i in range(len(query.names), len(query.names) + query.hidden_columns)),
+    ]
+    return explain_finishing(query.order, query.limit, query.offset, columns)
 
 
 def _statement_plan(statement: Explain, catalog: CatalogView, names: Names) -> str:
     match statement.statement:
         case Select() as select:
-            query = select.query
-            columns = [
-                *query.names,
-                *(f"#{i}" for i in range(len(query.names), len(query.names) + query.hidden_columns)),
-            ]
-            finishing = explain_finishing(query.order, query.limit, query.offset, columns)
-            plan = _query_plan(query.relation, catalog, names)
+            finishing = _finishing(select)
+            plan = _query_plan(select.query.relation, catalog, names)
             return plan if finishing is None else f"{plan}\n{finishing}"
         case Subscribe() as subscribe:
             return "Subscribe\n" + _indented(_query_plan(subscribe.query.as_relation(), catalog, names))

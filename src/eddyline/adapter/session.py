@@ -19,8 +19,8 @@ from eddyline.adapter.catalog import CatalogSnapshot, SearchPathView
 from eddyline.adapter.copy import copy
 from eddyline.adapter.define import Definition, define, define_table_as
 from eddyline.adapter.engine import Engine
-from eddyline.adapter.explain import explain
-from eddyline.adapter.finishing import constant_value, finishing
+from eddyline.adapter.explain import Analyzed, explain, explain_analyzed
+from eddyline.adapter.finishing import Finishing, constant_value, finishing
 from eddyline.adapter.outcome import Outcome, ResultSet, SubscriptionFeed
 from eddyline.adapter.overlay import overlaid
 from eddyline.adapter.prepare import Prepared, bind_parsed, literals_of, prepare_text
@@ -563,6 +563,8 @@ class Session:
                 up_to = _time_of(statement.up_to, literals, context)
                 feed = open_subscription(context, statement, literals, as_of=as_of, up_to=up_to, waiting=self._waiting)
                 return Outcome("SUBSCRIBE", feed=feed)
+            case st.Explain() if statement.analyze:
+                return Outcome("EXPLAIN", self._explain_analyze(context, statement, literals))
             case st.Explain():
                 return Outcome("EXPLAIN", explain(statement, context.catalog))
             case st.ShowObjects():
@@ -573,12 +575,29 @@ class Session:
     def _select(
         self, context: ReadContext, statement: st.Select, plan: ReadPlan | None, literals: tuple[Literal, ...]
     ) -> Outcome:
-        result, _ = self._answer(context, statement, plan, literals)
+        answer, end = self._answer(context, statement, plan, literals)
+        result = end.result(answer.rows, answer.at, context.bounds)
         return Outcome(f"SELECT {result.rows}", result)
+
+    def _explain_analyze(self, context: ReadContext, statement: st.Explain, literals: tuple[Literal, ...]) -> ResultSet:
+        """Runs the read, and says where its time went instead of what it found."""
+        select = statement.statement
+        assert isinstance(select, st.Select)
+        start = time.perf_counter_ns()
+        plan = plan_read(select.query.relation, context.catalog)
+        planned = time.perf_counter_ns()
+        answer, finishing_ = self._answer(context, select, plan, literals)
+        answered = time.perf_counter_ns()
+        rows = finishing_.result(answer.rows, answer.at, context.bounds).rows
+        end = time.perf_counter_ns()
+        isolation = context.transaction.isolation if select.as_of is None else "as of"
+        run = Analyzed(answer, rows, isolation, planned - start, end - answered, end - planned)
+        return explain_analyzed(statement, run, context.catalog)
 
     def _answer(
         self, context: ReadContext, statement: st.Select, plan: ReadPlan | None, literals: tuple[Literal, ...]
-    ) -> tuple[ResultSet, ReadAnswer]:
+    ) -> tuple[ReadAnswer, Finishing]:
+        """The rows of a SELECT before they are finished, and what finishes them."""
         query, bounds = statement.query, context.bounds
         relation: Relation = query.relation
         as_of = _time_of(statement.as_of, literals, context)
@@ -593,7 +612,7 @@ class Session:
         walked = bounds if query.limit is None else ReadBounds(memory=bounds.memory)
         end = finishing(query, literals)
         answer = answer_read(context, plan, relation, literals, bounds=walked, as_of=as_of, first=end.first)
-        return end.result(answer.rows, answer.at, bounds), answer
+        return answer, end
 
     # -- bulk calls -------------------------------------------------------------------------------------------------
 

@@ -74,7 +74,7 @@ class ExplainObjectSyntax:
 
 @dataclass(frozen=True, slots=True)
 class ExplainSyntax:
-    """EXPLAIN of another extension; ``options`` are the lower-case words before it (verbose, analyze)."""
+    """EXPLAIN of another extension; ``options`` before it, in lower case, each with its value ("analyze off")."""
 
     statement: SubscribeSyntax | AsOfSyntax
     options: tuple[str, ...] = ()
@@ -403,7 +403,7 @@ def _explain(source: str, words: Words) -> Extension | Message | None:
     at, options = 1, []
     if words.text(at) == "(":
         end = words.closing(at)
-        options = [w.text.lower() for w in words.items[at + 1 : end] if w.text not in (",", "TRUE", "ON")]
+        options = _option_texts([w.text.lower() for w in words.items[at + 1 : end]])
         at = end + 1
     while words.text(at) in ("ANALYZE", "ANALYSE", "VERBOSE"):
         options.append(words.text(at).lower())
@@ -418,6 +418,17 @@ def _explain(source: str, words: Words) -> Extension | Message | None:
     if isinstance(rest, SubscribeSyntax | AsOfSyntax):
         return ExplainSyntax(rest, tuple(options))
     return None
+
+
+def _option_texts(words: list[str]) -> list[str]:
+    """Each option of a list in parentheses as its words with a space between."""
+    options: list[list[str]] = [[]]
+    for word in words:
+        if word == ",":
+            options.append([])
+        else:
+            options[-1].append(word)
+    return [" ".join(option) for option in options if option]
 
 
 _SHOWN: Final = ("TABLES", "VIEWS", "INDEXES", "OBJECTS", "SCHEMAS", "COLUMNS")

@@ -83,11 +83,16 @@ class Subscribe:
 @dataclass(frozen=True, slots=True)
 class Explain:
     """``statement``: what is explained, or ``item``: the object whose plan is shown.  ``options``: lower-case names
-    with their values as text ("" for none)."""
+    with their values as text ("" for none).  ``analyze``: run it, and say where its time went; only of a Select."""
 
     statement: Statement | None = None
     item: CatalogItem | None = None
     options: Mapping[str, str] = field(default_factory=dict)
+    analyze: bool = False
+
+    def shows(self, option: str) -> bool:
+        """Whether an option that is on by default has not been switched off."""
+        return self.options.get(option, "on") not in ("off", "false", "0")
 
 
 @dataclass(frozen=True, slots=True)
