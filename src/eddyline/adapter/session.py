@@ -586,9 +586,9 @@ class Session:
         start = time.perf_counter_ns()
         plan = plan_read(select.query.relation, context.catalog)
         planned = time.perf_counter_ns()
-        answer, finishing_ = self._answer(context, select, plan, literals)
+        answer, last_step = self._answer(context, select, plan, literals)
         answered = time.perf_counter_ns()
-        rows = finishing_.result(answer.rows, answer.at, context.bounds).rows
+        rows = last_step.result(answer.rows, answer.at, context.bounds).rows
         end = time.perf_counter_ns()
         isolation = context.transaction.isolation if select.as_of is None else "as of"
         run = Analyzed(answer, rows, isolation, planned - start, end - answered, end - planned)
