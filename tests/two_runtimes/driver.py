@@ -11,8 +11,18 @@ from eddyline.compute.interactive import InteractiveWorker
 from eddyline.compute.pair import Pair
 from eddyline.compute.sharing import Slot
 from eddyline.compute.worker import Worker
-from eddyline.expr.ir import LiteralValue
-from eddyline.plan.dataflow import Arrange, DataflowDescription, ExportIndex, ImportIndex, Operator
+from eddyline.expr.ir import Cast, Column, Literal, LiteralValue, MapStep, Mfp
+from eddyline.plan.dataflow import (
+    Arrange,
+    DataflowDescription,
+    ExportIndex,
+    ImportIndex,
+    ImportSource,
+    MapFilterProject,
+    Operator,
+    Union,
+)
+from eddyline.protocol.logs import Log
 from eddyline.protocol.messages import (
     AllowCompaction,
     CancelPeek,
@@ -28,7 +38,9 @@ from eddyline.protocol.messages import (
     Schedule,
     Status,
 )
+from eddyline.repr.batch import Batch
 from eddyline.repr.time import EMPTY, Time
+from eddyline.repr.types import TEXT
 from eddyline.storage.store import TableStore
 from eddyline.trace.hasher import Hasher
 from eddyline.trace.trace import Trace
@@ -40,7 +52,7 @@ Pairs = list[tuple[int | None, int | None]]
 class Driver:
     """A store and a replica; nothing moves but what is told to."""
 
-    def __init__(self, workers: int = 1) -> None:
+    def __init__(self, workers: int = 1, *, logging: bool = False) -> None:
         self.hasher = Hasher(7)
         self.store = TableStore(self.hasher, retention_us=1_000_000)
         ticks = itertools.count(0, 1_000_000)
@@ -50,7 +62,7 @@ class Driver:
         self.connections = itertools.count(1)
         self.time = 0
         self.hello()
-        self.send(CreateInstance())
+        self.send(CreateInstance(logging))
         self.send(InitializationComplete())
 
     # -- storage
@@ -146,6 +158,29 @@ class Driver:
         self.settle()
         return self.rows(uuid)
 
+    def peek_log(self, log: Log) -> str:
+        """A walk of a log."""
+        uuid = f"p{next(self.uuids)}"
+        self.send(Peek(log.id, uuid, 0, (), None, identity(log.types)))
+        return uuid
+
+    def read_logs(self, id: str, at: int, *logs: Log) -> None:
+        """A one-shot read whose export ``id`` has the first two columns of each log, as texts."""
+        texts = [project_two(log, position) for position, log in enumerate(logs)]
+        imports = [ImportSource(log.id, log.types) for log in logs]
+        count = len(logs)
+        union = Union(tuple(range(count, 2 * count)), TWO_TEXTS)
+        last = (Arrange(2 * count, (), TWO_TEXTS), ExportIndex(id, id, 2 * count + 1, (), TWO_TEXTS))
+        self.create(one_shot(id, at, *imports, *texts, union, *last))
+
+    def texts(self, uuid: str) -> list[tuple[str, ...]]:
+        """The rows of the one answer, every value as text, in order."""
+        answer = self.answer(uuid)
+        assert answer.rows is not None, answer
+        batch = answer.rows.payload
+        assert isinstance(batch, Batch)
+        return sorted(tuple(map(str, row)) for row in zip(*(c.to_pylist() for c in batch.columns), strict=True))
+
     def error(self, uuid: str) -> str:
         answer = self.answer(uuid)
         assert answer.error is not None
@@ -175,6 +210,18 @@ class Driver:
         trace = self.slot(id, incarnation).oks._trace
         assert trace is not None
         return trace
+
+
+#: the name of a log, and the id in its first column
+TWO_TEXTS = (TEXT, TEXT)
+
+
+def project_two(log: Log, input: int) -> MapFilterProject:
+    """(name of the log, its first column as text)."""
+    first = Column(0, log.types[0])
+    steps = (MapStep(Literal(log.name, TEXT)), MapStep(Cast(first, TEXT, False)))
+    width = len(log.types)
+    return MapFilterProject(input, Mfp(steps, (width, width + 1), TWO_TEXTS))
 
 
 def _until_rest(step: Callable[[], bool], limit: int) -> None:

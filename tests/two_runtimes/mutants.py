@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import msgspec
@@ -23,8 +23,10 @@ from eddyline.compute.worker import Worker
 from eddyline.controller.controller import Controller
 from eddyline.protocol.client import ResponseQueue
 from eddyline.protocol.history import CommandHistory
+from eddyline.protocol.logs import LOGS
 from eddyline.protocol.messages import AllowCompaction, CancelPeek, Command, Frontiers, Peek
 from eddyline.protocol.multiplexer import Multiplexer
+from eddyline.repr.ids import is_log
 from eddyline.repr.time import EMPTY, Frontier, Time
 from eddyline.trace import publication as publication_module
 from eddyline.trace.merge import RunSet
@@ -349,6 +351,64 @@ def every_runtime_applies_settings(patch: Patch) -> None:
     patch.setattr(Runtime, "__init__", begin)
 
 
+def logs_are_recorded_late(patch: Patch) -> None:
+    original = Slot.record
+
+    def record(self: Slot, as_of: Frontier) -> Any:
+        hold = original(self, as_of)
+        if is_log(self.id):
+            hold.downgrade(Frontier(1 << 40))
+        return hold
+
+    patch.setattr(Slot, "record", record)
+
+
+def logs_are_never_compacted(patch: Patch) -> None:
+    original = InteractiveWorker._allow_compaction
+
+    def compact(self: InteractiveWorker, command: AllowCompaction, frontier: Frontier) -> None:
+        if not is_log(command.id):
+            original(self, command, frontier)
+
+    patch.setattr(InteractiveWorker, "_allow_compaction", compact)
+
+
+def logs_are_waited_for(patch: Patch) -> None:
+    original = InteractiveWorker._handle
+
+    def handle(self: InteractiveWorker, command: Command) -> None:
+        if (
+            isinstance(command, Peek)
+            and is_log(command.target)
+            and not self.traces[command.target].arrangement.sealed_past(Time(0))
+        ):
+            self.inbox.command(command)
+        else:
+            original(self, command)
+
+    patch.setattr(InteractiveWorker, "_handle", handle)
+
+
+def each_log_at_its_own_time(patch: Patch) -> None:
+    original = InteractiveWorker._log_parts
+
+    def parts(self: InteractiveWorker, ids: Iterable[str]) -> Any:
+        return {id: part for each in list(ids) for id, part in original(self, [each]).items()}
+
+    patch.setattr(InteractiveWorker, "_log_parts", parts)
+
+
+def connections_record_anew(patch: Patch) -> None:
+    original = InteractiveWorker._record_logs
+
+    def record(self: InteractiveWorker, command: Any) -> None:
+        for log in LOGS:
+            self.traces.pop(log.id, None)
+        original(self, command)
+
+    patch.setattr(InteractiveWorker, "_record_logs", record)
+
+
 MUTANTS: dict[str, Mutant] = {
     "i01": imports_not_held,
     "i02": compaction_is_broadcast,
@@ -388,4 +448,9 @@ MUTANTS: dict[str, Mutant] = {
     "p14": drops_are_silent,
     "p15": connections_are_one,
     "p16": canceled_reads_keep_their_imports,
+    "p17": logs_are_recorded_late,
+    "p18": logs_are_never_compacted,
+    "p19": logs_are_waited_for,
+    "p20": each_log_at_its_own_time,
+    "p21": connections_record_anew,
 }

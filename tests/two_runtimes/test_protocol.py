@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
+from typing import Any
+
 import msgspec
 import pytest
 
 from eddyline.compute.ledger import compatible_with
+from eddyline.compute.log import ComputeLog
+from eddyline.compute.stream import Arrangement
 from eddyline.controller.shape import checked_shape
 from eddyline.plan.dataflow import (
     Arrange,
@@ -17,6 +22,7 @@ from eddyline.plan.dataflow import (
 )
 from eddyline.protocol.client import ResponseQueue
 from eddyline.protocol.history import CommandHistory
+from eddyline.protocol.logs import DATAFLOWS, EXPORTS, FRONTIERS, LOGS, Log
 from eddyline.protocol.messages import (
     AllowCompaction,
     AllowWrites,
@@ -35,7 +41,7 @@ from eddyline.protocol.messages import (
     UpdateConfiguration,
 )
 from eddyline.protocol.multiplexer import Multiplexer
-from eddyline.repr.time import EMPTY, MAX_TIME
+from eddyline.repr.time import EMPTY, MAX_TIME, MIN_TIME
 from tests.compute.runtime_harness import PAIR, identity, one_shot
 from tests.two_runtimes.driver import Driver, read_over
 from tests.two_runtimes.test_invariants import ROWS, published
@@ -291,3 +297,114 @@ def test_p16_a_read_over_an_unpublished_index_is_canceled_cleanly() -> None:
     d.settle()
     assert d.slot("i").frontier() == 2
     assert len(d.answers(uuid)) == 1
+
+
+@pytest.mark.parametrize("reader_first", [True, False])
+def test_p17_logs_are_published_and_recorded_as_peers_at_the_minimum_time(reader_first: bool) -> None:
+    d = Driver(logging=True)
+    for run in (d.serve, d.maintain) if reader_first else (d.maintain, d.serve):
+        run()
+    for log in LOGS:
+        peer, slot = d.reader().traces[log.id], d.slot(log.id)
+        assert peer.arrangement is slot
+        assert int(peer.since) == int(slot.since) == MIN_TIME
+        assert d.trace(log.id) is logs_of(d)[log.id].oks
+    d.table("t", ROWS)
+    d.create(d.index("i", "t", 1))
+    d.maintain()
+    sealed = d.slot(DATAFLOWS.id).frontier()
+    assert sealed > MIN_TIME
+    d.compact(DATAFLOWS.id, sealed - 1)
+    d.maintain()
+    assert int(d.trace(DATAFLOWS.id).since) == MIN_TIME, "the reader's command stream stands before that"
+    assert d.fatal() == []
+
+
+def logs_of(d: Driver) -> dict[str, Arrangement]:
+    log = d.maintainer().log.log
+    assert log is not None
+    return log.arrangements
+
+
+def test_p18_compaction_of_a_log_moves_the_holds_of_both_runtimes() -> None:
+    d = Driver(logging=True)
+    d.table("t", ROWS)
+    d.create(d.index("i", "t", 1))
+    d.settle()
+    reported = d.frontiers(FRONTIERS.id)
+    assert reported and reported[-1] <= d.slot(FRONTIERS.id).frontier()
+    d.compact(FRONTIERS.id, reported[-1] - 1)
+    d.settle()
+    assert int(d.reader().traces[FRONTIERS.id].since) == reported[-1] - 1
+    assert d.trace(FRONTIERS.id).since == reported[-1] - 1
+    assert int(d.trace(DATAFLOWS.id).since) == MIN_TIME
+
+
+def test_p19_a_read_of_logs_waits_for_nothing_and_sees_both_runtimes() -> None:
+    d = Driver(logging=True)
+    early = d.peek_log(DATAFLOWS)
+    d.serve()
+    assert d.texts(early) == [], "maintenance has not begun"
+    d.maintain()
+    d.table("t", ROWS)
+    d.create(d.index("i", "t", 1))
+    d.maintain()
+    d.create(d.index("later", "t", 1))
+    d.read_logs("t1", 1, DATAFLOWS)
+    read, peeked = d.peek("t1", 1), d.peek_log(EXPORTS)
+    d.serve()
+    both = [(DATAFLOWS.name, "2"), (DATAFLOWS.name, "3")]
+    assert d.answer(read).rows is not None, "without a step of maintenance"
+    assert d.texts(read) == both
+    assert d.texts(peeked) == [("i", "0", "2", "maintenance"), ("t1", "0", "3", "interactive")]
+    d.drop("t1")
+    d.maintain()
+    after = d.peek_log(EXPORTS)
+    d.serve()
+    assert d.texts(after) == [("i", "0", "2", "maintenance"), ("later", "0", "4", "maintenance")]
+
+
+def test_p20_logs_of_one_read_are_of_one_moment(monkeypatch: pytest.MonkeyPatch) -> None:
+    d = Driver(logging=True)
+    d.table("t", ROWS)
+    d.create(d.index("i", "t", 1))
+    d.settle()
+    original, reads = ComputeLog._insert, itertools.count(1)
+
+    def insert(self: ComputeLog, log: Log, *rest: Any) -> None:
+        """Before each log of maintenance moves, a read of two of them, which have one row per index."""
+        if self is d.maintainer().log.log:
+            id = f"t{next(reads)}"
+            d.read_logs(id, 1, DATAFLOWS, EXPORTS)
+            uuid = d.peek(id, 1)
+            d.serve()
+            seen.append([name for name, _ in d.texts(uuid)])
+            d.drop(id)
+        original(self, log, *rest)
+
+    seen: list[list[str]] = []
+    with monkeypatch.context() as patch:
+        patch.setattr(ComputeLog, "_insert", insert)
+        d.create(d.index("j", "t", 1))
+        d.maintain()
+    assert len(seen) >= len(LOGS)
+    for names in seen:
+        assert names.count(DATAFLOWS.name) == names.count(EXPORTS.name)
+
+
+def test_p21_logs_outlive_connections() -> None:
+    d = Driver(logging=True)
+    d.table("t", ROWS)
+    d.create(d.index("i", "t", 1))
+    d.settle()
+    peers = {log.id: d.reader().traces[log.id] for log in LOGS}
+    d.hello()
+    d.send(CreateInstance(logging=True))
+    d.send(InitializationComplete())
+    d.settle()
+    assert {id: d.reader().traces[id] for id in peers} == peers
+    for _ in range(100):
+        d.pair.maintenance.step()  # time passes
+    peeked = d.peek_log(EXPORTS)
+    d.settle()
+    assert d.texts(peeked) == [], "what the old connection made is gone, and the logs say so"

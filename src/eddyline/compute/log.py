@@ -85,7 +85,7 @@ class ComputeLog:
         #: a maintained dataflow is new: the next seal does not wait
         self.urgent = False
         self._next_ns = self._next_soon_ns = 0
-        self._reported = Frontier(MIN_TIME)
+        self._reported: Frontier | None = None
 
     @property
     def upper(self) -> Frontier:
@@ -187,7 +187,7 @@ class ComputeLog:
 
     def to_report(self) -> Frontier | None:
         """The frontier of all logs, if it is worth a word."""
-        if self.upper < self._reported + _REPORT_US:
+        if self._reported is not None and self.upper < self._reported + _REPORT_US:
             return None
         self._reported = self.upper
         return self.upper
