@@ -46,7 +46,7 @@ class Finishing:
         picked: np.ndarray | None = None
         if query.order and rows > 1:
             picked = order_rows(batch.columns, batch.types, query.order, rows)
-        if rows and int(batch.diffs.max()) > 1:
+        if rows and int(batch.diffs[0] if rows == 1 else batch.diffs.max()) > 1:
             base = np.arange(rows) if picked is None else picked
             times, base = _shown(batch.diffs, base, None if self.limit is None else self.offset + self.limit)
             rows = int(times.sum())
@@ -79,11 +79,12 @@ def _check_finished(batch: Batch, query: BoundQuery, rows: int, bounds: ReadBoun
     """Whether ``rows`` of the batch, of average size, may be a result, or be held beside it."""
     if not len(batch) or bounds == UNBOUNDED:
         return
-    share = rows / len(batch)
-    size = int(sum(int(c.nbytes) for c in batch.columns[: len(query.types)]) * share)
+    shown = len(query.types)
+    sizes = [int(c.nbytes) for c in batch.columns]
+    size = int(sum(sizes[:shown]) * (rows / len(batch)))
     if bounds.result is not None and size > bounds.result:
         raise result_too_large(size, bounds.result)
-    held = batch.nbytes + (size if rows > len(batch) else 0)
+    held = sum(sizes) + batch.times.nbytes + batch.diffs.nbytes + (size if rows > len(batch) else 0)
     if bounds.memory is not None and held > bounds.memory:
         raise out_of_memory(held, bounds.memory)
 

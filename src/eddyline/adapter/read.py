@@ -17,6 +17,7 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from eddyline.adapter.engine import Engine, Waiter
+from eddyline.adapter.joined_lookups import join_lookups
 from eddyline.adapter.read_plan import ReadPlan, plan_read, with_clock
 from eddyline.adapter.settings import SERIALIZABLE
 from eddyline.adapter.transaction import Transaction
@@ -36,6 +37,7 @@ from eddyline.plan.dataflow import (
     TopK,
 )
 from eddyline.plan.fast_path import ConstantPlan, PeekPlan, substitute_in_fast_path
+from eddyline.plan.lookup_join import LookupJoin, peeks_of
 from eddyline.plan.lower import lower
 from eddyline.plan.parameters import substitute_parameters
 from eddyline.plan.relation import Relation
@@ -310,6 +312,10 @@ def _read_at(
 ) -> ReadAnswer:
     if as_of is not None:
         _wait_closed(context, plan, as_of)
+    if plan.join is not None:
+        joined = _join_lookups(context, plan, plan.join, parameters, as_of, wanted)
+        if joined is not None:
+            return joined
     prepared = _prepared(context, plan, parameters)
     if isinstance(prepared, PeekPlan):
         if prepared.from_storage:
@@ -321,29 +327,74 @@ def _read_at(
     return _peek_one_shot(context, plan, prepared, as_of, wanted)
 
 
+def _join_lookups(
+    context: ReadContext,
+    plan: ReadPlan,
+    join: LookupJoin,
+    parameters: Sequence[Literal],
+    as_of: Time | None,
+    wanted: _Wanted,
+) -> ReadAnswer | None:
+    """On this thread, if every index has sealed the time and few rows are found; else None."""
+    engine, start = context.engine, time.perf_counter_ns()
+    lookups = tuple(peeks_of(join))
+    stored = tuple(dict.fromkeys(p.on for p in lookups if p.from_storage))
+    with _time_held(context, tuple(dict.fromkeys(p.index for p in lookups)), stored, plan.tables, as_of) as at:
+
+        def look(peek: PeekPlan) -> Batch | None:
+            if peek.from_storage:
+                return _stored_rows(context, peek, at)
+            asked = Peek(peek.index, "", at, peek.key_types, peek.literal_keys(), peek.mfp, bounds=wanted.bounds)
+            answer = engine.answer_now(asked, context.interrupt.expired)
+            return None if answer is None else _read_answer(answer, context, at, plan).rows
+
+        rows = join_lookups(join, parameters, look)
+    return None if rows is None else ReadAnswer(rows, at, plan, _on_this_thread(start, len(rows)))
+
+
 def _look_up_storage(context: ReadContext, plan: ReadPlan, peek: PeekPlan, as_of: Time | None) -> ReadAnswer:
     """Rows of a table by its primary key, on this thread: storage has every commit as soon as it is acknowledged."""
-    engine, table = context.engine, peek.on
     start = time.perf_counter_ns()
-    keys = peek.literal_keys()
-    assert keys is not None
+    with _time_held(context, (peek.on,), (peek.on,), plan.tables, as_of) as at:
+        found = _stored_rows(context, peek, at)
+    return ReadAnswer(found, at, plan, _on_this_thread(start, len(found)))
+
+
+@contextmanager
+def _time_held(
+    context: ReadContext,
+    collections: Sequence[str],
+    stored: Sequence[str],
+    tables: Sequence[str],
+    as_of: Time | None,
+) -> Iterator[Time]:
+    """``choose_time``; ``stored`` are held until the end, since storage compacts on threads of its own."""
+    engine = context.engine
     with engine.control() as controller:
-        _check_there(controller, (table,))
-        holds = controller.acquire_holds((table,))
+        _check_there(controller, collections)
+        holds = controller.acquire_holds(stored) if stored else None
         try:
-            at = choose_time(context, controller, (table,), plan.tables, as_of)
+            at = choose_time(context, controller, collections, tables, as_of)
         except BaseException:
-            holds.close()
+            if holds is not None:
+                holds.close()
             raise
     try:
-        columns = tuple(_literal_column([key[i] for key in keys], t) for i, t in enumerate(peek.key_types))
-        rows = engine.store.lookup(table, columns, at) if keys else Batch.empty(engine.store.types(table))
+        yield at
     finally:
-        with engine.control_unchecked():
-            holds.close()
+        if holds is not None:
+            with engine.control_unchecked():
+                holds.close()
+
+
+def _stored_rows(context: ReadContext, peek: PeekPlan, at: Time) -> Batch:
+    keys, store = peek.literal_keys(), context.engine.store
+    assert keys is not None
+    columns = tuple(_literal_column([key[i] for key in keys], t) for i, t in enumerate(peek.key_types))
+    rows = store.lookup(peek.on, columns, at) if keys else Batch.empty(store.types(peek.on))
     found, errors = apply_mfp(peek.mfp, rows)
     _raise_first(errors)
-    return ReadAnswer(found, at, plan, _on_this_thread(start, len(found)))
+    return found
 
 
 def _peek_index(

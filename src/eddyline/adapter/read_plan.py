@@ -12,6 +12,7 @@ from eddyline.plan.dataflow import Operator
 from eddyline.plan.facts import CatalogFacts, IndexFacts
 from eddyline.plan.fast_path import FastPath, fast_path
 from eddyline.plan.inline import inline_views
+from eddyline.plan.lookup_join import LookupJoin, lookup_join
 from eddyline.plan.lower import lower
 from eddyline.plan.optimize import optimize
 from eddyline.plan.parameters import has_parameters, map_expressions
@@ -36,6 +37,7 @@ __all__ = [
 class ReadPlan:
     """``relation`` is optimized, over stored collections and indexed views.
 
+    ``join``: lookups that answer it where they find few rows; the dataflow is for when they do not.
     ``operators``: the plan of a one-shot dataflow, where neither parameters nor the clock change it.
     ``tables``: the base tables below, through views and materialized views.
     ``stored_keys``: primary keys, by which storage finds rows.
@@ -43,6 +45,7 @@ class ReadPlan:
 
     relation: Relation
     fast: FastPath | None
+    join: LookupJoin | None
     operators: tuple[Operator, ...] | None
     tables: tuple[str, ...]
     facts: CatalogFacts
@@ -70,6 +73,7 @@ def plan_read(relation: Relation, catalog: CatalogView, *, use_indexes: bool = T
     return ReadPlan(
         relation=optimized,
         fast=fast,
+        join=None if fast is not None or clocked else lookup_join(optimized, facts.indexes, stored_keys),
         operators=lower(optimized, facts.indexes, unique_keys=facts.unique_keys, single_time=True) if fixed else None,
         tables=base_tables(gets(relation), catalog),
         facts=facts,

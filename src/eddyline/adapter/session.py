@@ -165,14 +165,14 @@ class Session:
         if transaction is None or transaction.failed:
             return None
         try:
-            catalog = self._catalog().view(self._settings.search_path, self._settings.zone)
+            catalog = self._names()
             prepared = prepare_text(self._engine, text, catalog, rows[0])
             if prepared is None or prepared.guessed or prepared.plan is None:
                 return None
             statement, plan = prepared.statement, prepared.plan
             if not isinstance(statement, st.Insert) or not write.can_insert_each(statement, plan):
                 return None
-            literals = [literals_of(prepared.param_types, row, self._settings.zone) for row in rows]
+            literals = [literals_of(prepared.param_types, row, self._settings.in_force.zone) for row in rows]
             return self._in_transaction(
                 interrupt, lambda context: write.insert_each(context, statement, literals, plan)
             )
@@ -190,7 +190,7 @@ class Session:
             return outcome
 
     def _run(self, body: Callable[[Interrupt], T]) -> T:
-        interrupt = Interrupt(self._settings.duration_s("statement_timeout"))
+        interrupt = Interrupt(self._settings.in_force.statement_timeout_s)
         with self._running_lock:
             previous, self._running = self._running, interrupt
         if self._closed:  # by a ``close`` that came too early to cancel this
@@ -206,7 +206,7 @@ class Session:
                 self._running = previous
 
     def _execute(self, text: str, parameters: Sequence[Any] | None, interrupt: Interrupt, file: Any) -> Outcome:
-        catalog = self._catalog().view(self._settings.search_path, self._settings.zone)
+        catalog = self._names()
         try:
             prepared = prepare_text(self._engine, text, catalog, parameters)
         except Error:
@@ -218,7 +218,7 @@ class Session:
 
     def _execute_parsed(self, parsed: Any, interrupt: Interrupt) -> Outcome:
         try:
-            prepared = bind_parsed(parsed, self._catalog().view(self._settings.search_path, self._settings.zone))
+            prepared = bind_parsed(parsed, self._names())
         except Error:
             self._fail_transaction()
             raise
@@ -235,7 +235,7 @@ class Session:
         ):
             raise make_error("25P02", "current transaction is aborted, commands ignored until end of transaction block")
         try:
-            literals = literals_of(prepared.param_types, parameters, self._settings.zone)
+            literals = literals_of(prepared.param_types, parameters, self._settings.in_force.zone)
             session_level = self._session_statement(statement)
             if session_level is not None:
                 return session_level
@@ -256,27 +256,32 @@ class Session:
             return transaction.catalog
         return self._engine.catalog.snapshot()
 
+    def _names(self) -> SearchPathView:
+        """The catalog as the session's settings show it."""
+        settings = self._settings.in_force
+        return self._catalog().view(settings.search_path, settings.zone)
+
     def _fail_transaction(self) -> None:
         if self._transaction is not None:
             self._transaction.failed = True
 
     def _in_transaction(self, interrupt: Interrupt, body: Callable[[ReadContext], Outcome]) -> Outcome:
         """Runs ``body`` in the open transaction, or in one of its own that is committed after it."""
-        transaction = self._transaction
+        transaction, settings = self._transaction, self._settings.in_force
         own = transaction is None
         if transaction is None:
-            transaction = Transaction(False, self._settings.get("transaction_isolation"))
-            transaction.read_only = self._settings.get("default_transaction_read_only") == "on"
-        transaction.lock_timeout_s = self._settings.duration_s("lock_timeout")
+            transaction = Transaction(False, settings.isolation)
+            transaction.read_only = settings.read_only
+        transaction.lock_timeout_s = settings.lock_timeout_s
         try:
             transaction.begin_reading(self._engine)
             assert transaction.catalog is not None
             context = ReadContext(
                 self._engine,
                 transaction,
-                transaction.catalog.view(self._settings.search_path, self._settings.zone),
+                transaction.catalog.view(settings.search_path, settings.zone),
                 interrupt,
-                self._settings.read_bounds,
+                settings.read_bounds,
             )
             outcome = body(context)
             if not own:
@@ -297,7 +302,7 @@ class Session:
             transaction.owner,
             transaction.writes,
             deadline=interrupt.deadline,
-            timeout_s=self._settings.duration_s("lock_timeout"),
+            timeout_s=self._settings.in_force.lock_timeout_s,
             cancelled=interrupt.cancelled,
         )
         writes = {t: Batch.concat(b[0].types, b) for t, b in transaction.writes.items()}
@@ -346,15 +351,11 @@ class Session:
         if self._transaction is not None:
             return Outcome("BEGIN", notices=("there is already a transaction in progress",))
         level = (
-            self._settings.get("transaction_isolation")
-            if statement.isolation is None
-            else isolation_level(statement.isolation)
+            self._settings.in_force.isolation if statement.isolation is None else isolation_level(statement.isolation)
         )
         self._transaction = Transaction(True, level)
         read_only = statement.read_only
-        self._transaction.read_only = (
-            self._settings.get("default_transaction_read_only") == "on" if read_only is None else read_only
-        )
+        self._transaction.read_only = self._settings.in_force.read_only if read_only is None else read_only
         self._transaction.settings = self._settings.state
         return Outcome("BEGIN")
 
@@ -431,7 +432,7 @@ class Session:
                 chosen = value if statement.values is not None else self._settings.get("default_transaction_read_only")
                 return self._set_transaction(st.SetTransaction(None, chosen == "on", session=False))
             case "transaction_isolation" if self._transaction is not None:
-                level = value if statement.values is not None else self._settings.get("transaction_isolation")
+                level = value if statement.values is not None else self._settings.in_force.isolation
                 return self._set_transaction(st.SetTransaction(level, None, session=False))
         if statement.local and self._transaction is None:
             return Outcome("SET", notices=("SET LOCAL can only be used in transaction blocks",))
@@ -485,7 +486,7 @@ class Session:
     def _prepare(self, statement: st.Prepare) -> Outcome:
         if statement.name in self._named:
             raise make_error("42P05", f'prepared statement "{statement.name}" already exists')
-        catalog = self._catalog().view(self._settings.search_path, self._settings.zone)
+        catalog = self._names()
         self._named[statement.name] = _Named(statement, _bind_named(statement, catalog), _meaning(catalog))
         return Outcome("PREPARE")
 
@@ -493,7 +494,7 @@ class Session:
         named = self._named.get(statement.name)
         if named is None:
             raise make_error("26000", f'prepared statement "{statement.name}" does not exist')
-        catalog = self._catalog().view(self._settings.search_path, self._settings.zone)
+        catalog = self._names()
         if named.meaning != _meaning(catalog):
             named = _Named(named.source, _bind_named(named.source, catalog), _meaning(catalog))
             self._named[statement.name] = named
@@ -527,7 +528,7 @@ class Session:
             )
         if isinstance(statement, st.CreateTableAs):
             return self._create_table_as(statement, interrupt)
-        return define(self._engine, statement, self._settings.search_path)
+        return define(self._engine, statement, self._settings.in_force.search_path)
 
     def _create_table_as(self, statement: st.CreateTableAs, interrupt: Interrupt) -> Outcome:
         rows: list[Batch] = []
@@ -622,7 +623,7 @@ class Session:
         return {c.name: c.type for c in item.columns}
 
     def _table(self, name: str, catalog: CatalogSnapshot) -> CatalogItem:
-        _, item = resolve_name(name, catalog, self._settings.search_path)
+        _, item = resolve_name(name, catalog, self._settings.in_force.search_path)
         if item is None:
             raise make_error("42P01", f'relation "{name}" does not exist')
         if item.kind is not ItemKind.TABLE:
@@ -684,7 +685,7 @@ class Session:
         options = f"WITH (SNAPSHOT = {str(snapshot).lower()}, PROGRESS = {str(progress).lower()})"
         bounds = ("" if as_of is None else f" AS OF {int(as_of)}") + ("" if up_to is None else f" UP TO {int(up_to)}")
         named = (
-            resolve_name(query, self._catalog(), self._settings.search_path)[1] is not None
+            resolve_name(query, self._catalog(), self._settings.in_force.search_path)[1] is not None
             or _NAME.fullmatch(query) is not None  # of nothing: then the error says so
         )
         text = f"SUBSCRIBE TO {query}" if named else f"SUBSCRIBE ({query.rstrip().rstrip(';')})"
@@ -696,7 +697,7 @@ class Session:
         """Waits for the dataflows behind ``name``: an index, a materialized view, or a table or view's indexes."""
         self.check_usable()
         catalog = self._catalog()
-        item = resolve_name(name, catalog, self._settings.search_path)[1]
+        item = resolve_name(name, catalog, self._settings.in_force.search_path)[1]
         if item is None:
             raise make_error("42P01", f'relation "{name}" does not exist')
         ids = [i.id for i in catalog.dependents(item.id) if i.kind is ItemKind.INDEX]

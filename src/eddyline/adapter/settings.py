@@ -9,6 +9,7 @@ import functools
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from eddyline.adapter.memory_size import bytes_of, memory_size
 from eddyline.adapter.system_settings import MAX_RESULT_SIZE, MAX_SUBSCRIPTION_BACKLOG, QUERY_MAX_MEMORY, SystemSettings
@@ -157,6 +158,18 @@ class SettingsState:
     local: Mapping[str, str] = field(default_factory=dict)
 
 
+class InForce(NamedTuple):
+    """The settings that every statement asks for, as values.  Timeouts: None is none; ``zone``: None is UTC."""
+
+    isolation: str
+    read_only: bool
+    statement_timeout_s: float | None
+    lock_timeout_s: float | None
+    search_path: tuple[str, ...]
+    zone: str | None
+    read_bounds: ReadBounds
+
+
 class Settings:
     """One session's settings.  Owner: the session's running statement.  ``system``: where some are inherited from.
 
@@ -166,6 +179,25 @@ class Settings:
     def __init__(self, system: SystemSettings) -> None:
         self._system = system
         self.state = SettingsState()
+        #: what was in force, with the state and the version of the system's settings that it was made from
+        self._in_force: tuple[SettingsState, int, InForce] | None = None
+
+    @property
+    def in_force(self) -> InForce:
+        """O(1) while nothing is set."""
+        version = self._system.version
+        if self._in_force is None or self._in_force[0] is not self.state or self._in_force[1] != version:
+            values = InForce(
+                isolation=self.get("transaction_isolation"),
+                read_only=self.get("default_transaction_read_only") == "on",
+                statement_timeout_s=_duration_s(self.get("statement_timeout")),
+                lock_timeout_s=_duration_s(self.get("lock_timeout")),
+                search_path=_path_of(self.get("search_path")),
+                zone=None if self.get("timezone") == "UTC" else self.get("timezone"),
+                read_bounds=ReadBounds(result=self.bytes(MAX_RESULT_SIZE), memory=self.bytes(QUERY_MAX_MEMORY)),
+            )
+            self._in_force = (self.state, version, values)
+        return self._in_force[2]
 
     def _known(self, name: str) -> _Setting:
         setting = _SETTINGS.get(name.lower())
@@ -223,29 +255,9 @@ class Settings:
     def __contains__(self, name: str) -> bool:
         return name.lower() in _SETTINGS
 
-    @property
-    def read_bounds(self) -> ReadBounds:
-        """What a read of the session may take."""
-        return ReadBounds(result=self.bytes(MAX_RESULT_SIZE), memory=self.bytes(QUERY_MAX_MEMORY))
-
     def bytes(self, name: str) -> int | None:
         """An amount of memory; None where it is 0 (no bound)."""
         return bytes_of(self.get(name))
-
-    @property
-    def search_path(self) -> tuple[str, ...]:
-        """The schemas of search_path, without ``$user``: there are no users."""
-        return _path_of(self.get("search_path"))
-
-    @property
-    def zone(self) -> str | None:
-        """The session's TimeZone; None is UTC."""
-        name = self.get("timezone")
-        return None if name == "UTC" else name
-
-    def duration_s(self, name: str) -> float | None:
-        """A timeout in seconds; None where it is 0 (none)."""
-        return _duration_s(self.get(name))
 
 
 def _key(name: str) -> str:

@@ -67,6 +67,7 @@ class SystemSettings:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._values: dict[str, str] = {}  # guarded by _lock
+        self._version = 0  # guarded by _lock
 
     def __contains__(self, name: str) -> bool:
         return name in _SETTINGS
@@ -75,6 +76,12 @@ class SystemSettings:
         """``override``: what is stored for one replica, if anything."""
         chosen = _TEXTS.get(override.strip().lower()) if override is not None else None
         return self.show(name) == "on" if chosen is None else chosen
+
+    @property
+    def version(self) -> int:
+        """Another number after each change."""
+        with self._lock:
+            return self._version
 
     def show(self, name: str) -> str:
         with self._lock:
@@ -94,6 +101,7 @@ class SystemSettings:
                 self._values.pop(name, None)
             else:
                 self._values[name] = value
+            self._version += 1
 
     def reset(self, name: str | None) -> None:
         for each in _SETTINGS if name is None else (name,):

@@ -210,23 +210,22 @@ class PeekTask:
         for matches in pieces:
             times = np.full(len(matches), self.peek.time, np.int64)
             self._matches.append(Batch(self._export.types, tuple(matches.columns), times, matches.diffs))
-            self._matched_bytes += self._matches[-1].nbytes
-            self._check_memory()
             rows += len(matches)
+            if rows > len(matches):  # what comes in one piece is looked at when it is taken
+                self._matched_bytes = sum(m.nbytes for m in self._matches)
+                self._check_memory()
             if rows >= _LOOKUP_ROWS:
                 return True
         found = Batch.concat(self._export.types, self._matches)
         self._matches, self._matched_bytes = [], 0
-        if len(found) and int(found.diffs.min()) < 0:
-            found = consolidate(found, self._hasher)
-        self._take(found)
+        self._take(found if _all_positive(found) else consolidate(found, self._hasher))
         return False
 
     def _take(self, batch: Batch) -> None:
         """Rows with their multiplicities at the peek's time, through the mfp."""
         if not len(batch):
             return
-        if int(batch.diffs.min()) < 0:
+        if not _all_positive(batch):
             raise make_error("XX000", "a row with a negative multiplicity was read")
         rows, errors = apply_mfp(self.peek.mfp, batch)
         if errors is not None and len(errors):
@@ -240,8 +239,9 @@ class PeekTask:
         else:
             self._rows.append(rows)
             self._count += int(rows.diffs.sum())
-            self._collected_bytes += rows.nbytes
-            self._result_bytes += rows.column_bytes
+            size = rows.column_bytes
+            self._collected_bytes += size + rows.times.nbytes + rows.diffs.nbytes
+            self._result_bytes += size
         self._check_memory()
         bound = self.peek.bounds.result
         if bound is not None and self._result_bytes > bound:
@@ -272,6 +272,11 @@ class PeekTask:
 
     def _row_error(self, failing: Batch) -> PeekResponse:
         return peek_error(self.peek.uuid, first_row_error(failing, view=self._export.view))
+
+
+def _all_positive(batch: Batch) -> bool:
+    # A reduction of one number costs more than the number.
+    return int(batch.diffs[0] if len(batch) == 1 else batch.diffs.min(initial=1)) > 0
 
 
 def _positive(batch: Batch) -> Batch:

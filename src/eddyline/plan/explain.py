@@ -9,6 +9,7 @@ from eddyline.expr.ir import AggregateCall, Expr, FilterStep, Literal, MapStep, 
 from eddyline.plan import dataflow as df
 from eddyline.plan.facts import IndexFacts
 from eddyline.plan.fast_path import ConstantPlan, FastPath, PeekPlan, fast_path
+from eddyline.plan.lookup_join import lookup_join, peeks_of
 from eddyline.plan.lower import lower
 from eddyline.plan.operators import inputs_of
 from eddyline.plan.parameters import has_parameters
@@ -58,7 +59,12 @@ def explain_query(
     quick = fast_path(relation, indexes, stored)
     if quick is not None:
         return "\n".join(_fast_path_lines(quick, names))
-    lines = ["One-shot dataflow", *(INDENT + line for line in explain_relation(relation, names).splitlines())]
+    joined = lookup_join(relation, indexes, stored)
+    head = "One-shot dataflow"
+    if joined is not None:
+        keys = [f"{_index_title(p, names)}" for p in peeks_of(joined)]
+        head = f"Fast path: joined lookups in {', '.join(keys)}, where they find few rows; else a one-shot dataflow"
+    lines = [head, *(INDENT + line for line in explain_relation(relation, names).splitlines())]
     return "\n".join([*lines, *_index_lines(relation, indexes, names)])
 
 
@@ -95,9 +101,7 @@ def _fast_path_lines(plan: FastPath, names: Names) -> list[str]:
             return [f"Fast path: {len(plan.rows)} constant row(s)", *_mfp_lines(plan.mfp, len(plan.types), None)]
         case PeekPlan():
             columns = names.columns(plan.on)
-            title = f"index {names.object_name(plan.index)} on {names.object_name(plan.on)}"
-            if plan.from_storage:
-                title = f"the primary key of {names.object_name(plan.on)}"
+            title = _index_title(plan, names)
             if plan.keys is None:
                 first = f"Fast path: walk of {title}"
             else:
@@ -105,6 +109,12 @@ def _fast_path_lines(plan: FastPath, names: Names) -> list[str]:
                 first = f"Fast path: lookup in {title}, key {keys}"
             width = len(columns) if columns is not None else None
             return [first, *_mfp_lines(plan.mfp, width, columns)]
+
+
+def _index_title(plan: PeekPlan, names: Names) -> str:
+    if plan.from_storage:
+        return f"the primary key of {names.object_name(plan.on)}"
+    return f"index {names.object_name(plan.index)} on {names.object_name(plan.on)}"
 
 
 def _mfp_lines(mfp: Mfp, width: int | None, columns: Sequence[str] | None) -> list[str]:

@@ -30,7 +30,15 @@ from eddyline.plan.predicates import conjuncts, is_constant, lossless_cast
 from eddyline.plan.relation import Constant, Filter, Get, Map, Project, Relation
 from eddyline.repr.types import Kind, SqlType
 
-__all__ = ["ConstantPlan", "FastPath", "PeekPlan", "fast_path", "substitute_in_fast_path"]
+__all__ = [
+    "MAX_KEYS",
+    "ConstantPlan",
+    "FastPath",
+    "PeekPlan",
+    "fast_path",
+    "substitute_in_fast_path",
+    "substitute_in_mfp",
+]
 
 #: more keys than this are a walk
 MAX_KEYS = 1000
@@ -116,20 +124,25 @@ def fast_path(relation: Relation, indexes: Sequence[IndexFacts], stored: Sequenc
 
 def substitute_in_fast_path(plan: FastPath, literals: Sequence[Literal]) -> FastPath:
     """The plan without parameters; ``literals[i - 1]`` for ``$i``.  42P02: there is none."""
-    steps: list[MapStep | FilterStep] = []
-    for step in plan.mfp.steps:
-        match step:
-            case MapStep():
-                steps.append(MapStep(bind_parameters(step.expr, literals)))
-            case FilterStep():
-                steps.append(FilterStep(bind_parameters(step.predicate, literals)))
-    mfp = Mfp(tuple(steps), plan.mfp.projection, plan.mfp.types) if steps else plan.mfp
+    mfp = substitute_in_mfp(plan.mfp, literals)
     if isinstance(plan, ConstantPlan):
         return ConstantPlan(plan.rows, plan.types, mfp)
     keys = plan.keys
     if keys is not None:
         keys = tuple(tuple(bind_parameters(e, literals) for e in key) for key in keys)
     return PeekPlan(plan.index, plan.on, plan.key_types, keys, mfp)
+
+
+def substitute_in_mfp(mfp: Mfp, literals: Sequence[Literal]) -> Mfp:
+    """The same without parameters; 42P02: there is none."""
+    steps: list[MapStep | FilterStep] = []
+    for step in mfp.steps:
+        match step:
+            case MapStep():
+                steps.append(MapStep(bind_parameters(step.expr, literals)))
+            case FilterStep():
+                steps.append(FilterStep(bind_parameters(step.predicate, literals)))
+    return Mfp(tuple(steps), mfp.projection, mfp.types) if steps else mfp
 
 
 def _key_types(index: IndexFacts) -> tuple[SqlType, ...]:
