@@ -370,21 +370,22 @@ def _time_held(
 ) -> Iterator[Time]:
     """``choose_time``; ``stored`` are held until the end, since storage compacts on threads of its own."""
     engine = context.engine
+    if not stored:
+        yield choose_time(context, engine.collections, collections, tables, as_of)
+        return
     with engine.control() as controller:
         _check_there(controller, collections)
-        holds = controller.acquire_holds(stored) if stored else None
+        holds = controller.acquire_holds(stored)
         try:
             at = choose_time(context, controller, collections, tables, as_of)
         except BaseException:
-            if holds is not None:
-                holds.close()
+            holds.close()
             raise
     try:
         yield at
     finally:
-        if holds is not None:
-            with engine.control_unchecked():
-                holds.close()
+        with engine.control_unchecked():
+            holds.close()
 
 
 def _stored_rows(context: ReadContext, peek: PeekPlan, at: Time) -> Batch:
