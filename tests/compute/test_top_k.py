@@ -16,7 +16,8 @@ from eddyline.compute.stream import Operator, Output, Stream
 from eddyline.expr.ir import AggregateCall, Column, Literal, SortKey
 from eddyline.plan.dataflow import Reduce, ReduceFunctions, TopK
 from eddyline.repr.types import INTEGER, TEXT
-from tests.compute.operator_harness import Multiset, at, check, drive, random_history
+from eddyline.trace.snapshot import OrderedRows, Snapshot
+from tests.compute.operator_harness import AS_OF, Multiset, Update, at, check, drive, random_history
 
 TYPES = (TEXT, INTEGER, TEXT)
 
@@ -142,3 +143,32 @@ def test_string_agg_takes_each_row_its_own_delimiter_and_an_absent_one_as_empty(
     rows = [("a", "-", 1), ("b", "/", 2), ("c", None, 3), (None, "!", 4), ("d", "*", 5)]
     collector = drive(build, [((TEXT, TEXT, INTEGER), [(r, 10, 1) for r in rows])], random.Random(0))
     assert at(collector.updates, 10) == Counter({("a/bc*d",): 1})
+
+
+@pytest.mark.parametrize("desc", [False, True])
+def test_deleting_the_first_row_again_and_again_walks_no_row_that_is_gone(
+    desc: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Counted: updates of dead rows passed.  Without a place to start, the n-th deletion passes about n of them."""
+    dead = 0
+    walk = Snapshot.ordered_group
+
+    def counting(self: Snapshot, *args: Any, **kwargs: Any) -> OrderedRows:
+        nonlocal dead
+        found = walk(self, *args, **kwargs)
+        dead += found.dead_rows
+        return found
+
+    monkeypatch.setattr(Snapshot, "ordered_group", counting)
+    rows = 400
+    node = TopK(0, (0,), (SortKey(1, desc, False),), 1, 0, TYPES)
+    extremes = list(range(rows - 1, 0, -1)) if desc else list(range(rows - 1))
+    history: list[Update] = [(("a", value, "x"), AS_OF, 1) for value in range(rows)]
+    history += [(("a", value, "x"), AS_OF + 1 + number, -1) for number, value in enumerate(extremes)]
+
+    def build(inputs: Sequence[Stream], output: Output, context: OperatorContext) -> list[Operator]:
+        return [TopKOperator("t", inputs[0], node, output, context)]
+
+    collector = drive(build, [(TYPES, history)], random.Random(1), single=True)
+    check(collector, [history], lambda rows: first_rows(rows, desc, False, 1, 0), TYPES)
+    assert dead <= 4 * len(extremes)

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eddyline.compute.context import OperatorContext
-from eddyline.compute.operators.recompute import GroupOutput, Groups, RecomputeOperator
+from eddyline.compute.operators.recompute import GroupOutput, Groups, RecomputeOperator, UInt64s
 from eddyline.compute.operators.reduce import ArgumentColumns
 from eddyline.compute.operators.values import booleans_of, valid_of
 from eddyline.compute.stream import Output, Stream
@@ -63,7 +63,7 @@ class BasicReduceOperator(RecomputeOperator):
         self.output.send_errors(errors)
         return rows
 
-    def compute(self, groups: Groups) -> GroupOutput:
+    def compute(self, groups: Groups, starts: UInt64s | None) -> GroupOutput:
         found = self.state.rows_of(groups.keys, groups.count)
         # The group number stands where the time would: rows cancel within their group.
         rows = consolidate(Batch(self.state.types, found.columns, found.probe_rows, found.diffs), self.context.hasher)

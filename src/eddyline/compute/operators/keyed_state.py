@@ -69,13 +69,21 @@ class KeyedState:
             null_safe=[True] * len(self._key_types),
         )
 
-    def first_rows(self, keys: Sequence[pa.Array], limits: Int64s | None, rows: int) -> OrderedRows:
+    def first_rows(
+        self,
+        keys: Sequence[pa.Array],
+        limits: Int64s | None,
+        rows: int,
+        starts: npt.NDArray[np.uint64] | None = None,
+    ) -> OrderedRows:
         """The first rows of each group in the layout's order, ``limits`` counted in multiplicities.
+
+        ``starts``: see ``Snapshot.ordered_group``.
 
         Logarithmic in the state plus the rows walked; rows that are gone and were walked over are paid by merging.
         """
         found = self._trace.snapshot().ordered_group(
-            keys, self._key_types, self.hashes(keys, rows), below=EMPTY, limits=limits
+            keys, self._key_types, self.hashes(keys, rows), below=EMPTY, limits=limits, starts=starts
         )
         if found.dead_rows:
             self._trace.add_debt(found.dead_rows)

@@ -26,6 +26,8 @@ from eddyline.repr.batch import Batch, Int64s
 from eddyline.repr.types import SqlType
 from eddyline.trace.run import Layout, consolidate
 
+UInt64s = npt.NDArray[np.uint64]
+
 __all__ = ["GroupOutput", "Groups", "RecomputeOperator"]
 
 
@@ -73,8 +75,13 @@ class RecomputeOperator(SealedOperator):
         self._key_types = tuple(layout.types[k] for k in layout.key)
 
     @abstractmethod
-    def compute(self, groups: Groups) -> GroupOutput:
-        """The output rows of the groups, from ``state``."""
+    def compute(self, groups: Groups, starts: UInt64s | None) -> GroupOutput:
+        """The output rows of the groups, from ``state``.  ``starts``: as ``starts`` gave them."""
+
+    def starts(self, groups: Groups, rows: Batch, of_row: Int64s, shown: GroupOutput) -> UInt64s | None:
+        """uint64[groups]: prefixes of the ``state``'s order before which no group has a row after ``rows``, given what
+        was ``shown`` before; None: unknown, unless overridden."""
+        return None
 
     def arguments(self, batch: Batch) -> Batch:
         """The rows that ``state`` keeps for a batch of input."""
@@ -90,7 +97,7 @@ class RecomputeOperator(SealedOperator):
     def publish(self) -> Iterator[None]:
         for keys in self.state.key_ranges(self._piece_rows) if self._key else [()]:
             groups, _ = self._groups(keys, len(keys[0]) if keys else 1)
-            result = self.compute(groups)
+            result = self.compute(groups, None)
             self._emit(result, np.full(groups.count, self.context.as_of, np.int64), None)
             yield
 
@@ -136,6 +143,7 @@ class RecomputeOperator(SealedOperator):
         numbers = np.flatnonzero(self.affected(groups, rows, of_row, before))
         if not len(numbers):
             return
+        starts = self.starts(groups, rows, of_row, before)
         if len(numbers) < groups.count:
             place = np.full(groups.count, -1, np.int64)
             place[numbers] = np.arange(len(numbers))
@@ -145,7 +153,8 @@ class RecomputeOperator(SealedOperator):
                 place[before.groups[kept]], tuple(c.take(index) for c in before.columns), before.diffs[kept]
             )
             groups, times = groups.take(numbers), times[numbers]
-        self._emit(self.compute(groups), times, before)
+            starts = None if starts is None else starts[numbers]
+        self._emit(self.compute(groups, starts), times, before)
 
     def _shown_of(self, groups: Groups) -> GroupOutput:
         """What the groups show, each row once, by ascending group."""

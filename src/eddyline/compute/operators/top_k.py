@@ -11,12 +11,12 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from eddyline.compute.context import OperatorContext
-from eddyline.compute.operators.recompute import GroupOutput, Groups, RecomputeOperator
+from eddyline.compute.operators.recompute import GroupOutput, Groups, RecomputeOperator, UInt64s
 from eddyline.compute.stream import Output, Stream
 from eddyline.expr.ir import SortKey
 from eddyline.plan.dataflow import TopK
 from eddyline.repr.batch import Batch, Int64s, concat_arrays
-from eddyline.trace.order import order_rows
+from eddyline.trace.order import order_rows, sort_prefix
 from eddyline.trace.run import Layout
 
 __all__ = ["TopKOperator", "rows_in_window"]
@@ -49,13 +49,27 @@ class TopKOperator(RecomputeOperator):
         self._limit = node.limit
         self._offset = node.offset
 
-    def compute(self, groups: Groups) -> GroupOutput:
+    def compute(self, groups: Groups, starts: UInt64s | None) -> GroupOutput:
         stop = None if self._limit is None else self._offset + self._limit
         limits = None if stop is None else np.full(groups.count, stop, np.int64)
-        found = self.state.first_rows(groups.keys, limits, groups.count)
+        found = self.state.first_rows(groups.keys, limits, groups.count, starts)
         kept, diffs = rows_in_window(found.groups, found.multiplicities, self._offset, stop)
         index = pa.array(kept)
         return GroupOutput(found.groups[kept], tuple(c.take(index) for c in found.columns), diffs)
+
+    def starts(self, groups: Groups, rows: Batch, of_row: Int64s, shown: GroupOutput) -> UInt64s | None:
+        """The least prefix shown or changed: what stands before is gone, and need not be walked to find that out.
+
+        Without an offset what was shown begins with the group's first row, and a group that showed nothing had none.
+        """
+        if self._offset or self._limit == 0 or not self._order:
+            return None
+        item = self._order[0]
+        least = np.full(groups.count, np.iinfo(np.uint64).max, np.uint64)
+        for numbers, column in ((of_row, rows.columns[item.column]), (shown.groups, shown.columns[item.column])):
+            prefixes = sort_prefix(column, self.types[item.column], desc=item.desc, nulls_first=item.nulls_first)
+            np.minimum.at(least, numbers, prefixes)
+        return least
 
     def affected(self, groups: Groups, rows: Batch, of_row: Int64s, shown: GroupOutput) -> npt.NDArray[np.bool_]:
         if self._limit is None:
