@@ -22,9 +22,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from eddyline.adapter.catalog import Catalog
+from eddyline.adapter.gil_sampler import GilSampler
 from eddyline.adapter.locks import LockTable
+from eddyline.adapter.metrics import DatabaseMetrics, exposition
 from eddyline.adapter.process import ProcessSettings
-from eddyline.adapter.system_settings import INTERACTIVE_DATAFLOWS, QUERY_MAX_MEMORY, SystemSettings
+from eddyline.adapter.system_settings import GIL_SAMPLING, INTERACTIVE_DATAFLOWS, QUERY_MAX_MEMORY, SystemSettings
 from eddyline.adapter.timeline import Timeline, wall_clock
 from eddyline.compute.pair import Pair
 from eddyline.compute.solo import Solo
@@ -81,6 +83,8 @@ class Engine:
         self.system = SystemSettings()
         if memory_limit_bytes is not None:
             self.system.set(QUERY_MAX_MEMORY, (str(memory_limit_bytes),))
+        self.metrics = DatabaseMetrics()
+        self._gil_sampler = GilSampler(self.metrics.gil)
         self.hasher = Hasher()
         self.timeline = Timeline(clock)
         self.locks = LockTable()
@@ -140,6 +144,7 @@ class Engine:
         for waiter in waiters:
             waiter.fail(make_error("57P01", "the database was closed"))
         _OPEN.discard(self)
+        self._gil_sampler.run(on=False)
         self.store.close()
         self.locks.close()
         self._replica.close()
@@ -159,6 +164,14 @@ class Engine:
                 assert name is not None
                 self.system.set(name, values)
             self._controller.one_shot_reads = self.system.enabled(INTERACTIVE_DATAFLOWS)
+        self._gil_sampler.run(on=self.system.enabled(GIL_SAMPLING) and not self._closed)
+
+    def metrics_text(self) -> str:
+        """What the database counts of itself, in Prometheus' text format."""
+        self.check_usable()
+        replica = self._replica
+        gap = replica.hold_gap_us()
+        return exposition(self.metrics, replica.runtimes, hold_gap_us=gap, stored_bytes=self.store.nbytes())
 
     # -- controller -----------------------------------------------------------------------------------------------
 

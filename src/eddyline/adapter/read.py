@@ -208,6 +208,20 @@ def answer_read(
     """
     if as_of is not None and any(map(is_log, gets(plan.relation))):
         raise unsupported("AS OF with an introspection relation", hint="What a replica does is only known as it is.")
+    answer = _answer(context, plan, relation, parameters, bounds, as_of, first)
+    context.engine.metrics.read(answer.phases)
+    return answer
+
+
+def _answer(
+    context: ReadContext,
+    plan: ReadPlan,
+    relation: Relation,
+    parameters: Sequence[Literal],
+    bounds: ReadBounds,
+    as_of: Time | None,
+    first: FirstRows | None,
+) -> ReadAnswer:
     if isinstance(plan.fast, ConstantPlan):
         start = time.perf_counter_ns()
         rows = _constant_rows(plan, parameters, context)

@@ -135,7 +135,7 @@ class Session:
         """Runs the one statement of ``text``.  ``file``: what COPY FROM STDIN reads or TO STDOUT writes."""
         with self._turn:
             self.check_usable()
-            return self._run(lambda interrupt: self._execute(text, parameters, interrupt, file))
+            return self._counted(lambda interrupt: self._execute(text, parameters, interrupt, file))
 
     def executemany(self, text: str, rows: Iterable[Sequence[Any]]) -> Outcome:
         """Once per row of parameters, all in one transaction."""
@@ -186,8 +186,19 @@ class Session:
             self.check_usable()
             outcome = Outcome("")
             for parsed in parse(text):
-                outcome = self._run(partial(self._execute_parsed, parsed))
+                outcome = self._counted(partial(self._execute_parsed, parsed))
             return outcome
+
+    def _counted(self, body: Callable[[Interrupt], T]) -> T:
+        """Runs a statement, whose outcome counts in the metrics."""
+        error: BaseException | None = None
+        try:
+            return self._run(body)
+        except BaseException as problem:
+            error = problem
+            raise
+        finally:
+            self._engine.metrics.statement(error)
 
     def _run(self, body: Callable[[Interrupt], T]) -> T:
         interrupt = Interrupt(self._settings.in_force.statement_timeout_s)
@@ -319,7 +330,7 @@ class Session:
         """Commits the open transaction; its time, None if it wrote nothing or there is none."""
         with self._turn:
             self.check_usable()
-            return self._run(self._commit)
+            return self._counted(self._commit)
 
     def _commit(self, interrupt: Interrupt) -> Time | None:
         transaction = self._transaction
@@ -645,7 +656,7 @@ class Session:
                     "25P02", "current transaction is aborted, commands ignored until end of transaction block"
                 )
             try:
-                outcome = self._run(lambda interrupt: self._in_transaction(interrupt, run))
+                outcome = self._counted(lambda interrupt: self._in_transaction(interrupt, run))
             except BaseException:
                 self._fail_transaction()
                 raise

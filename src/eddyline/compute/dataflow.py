@@ -137,7 +137,8 @@ class Dataflow:
         self.stopped = True
         for operator in self.operators:
             operator.close()
-        self.operators, self.arrangements, self.sources, self.outputs = (), (), (), ()
+        self.operators, self.arrangements, self.outputs = (), (), ()
+        self.hydrated = True  # nothing is to come
         self.exchanges = {}
         self._cursor = 0
         for export in self.exports.values():

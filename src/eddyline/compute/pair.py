@@ -53,6 +53,14 @@ class Pair:
         self._endpoint = Multiplexer(self.maintenance, self.interactive, listener)
 
     @property
+    def runtimes(self) -> tuple[Runtime, ...]:
+        return (self.maintenance, self.interactive)
+
+    def hold_gap_us(self) -> int | None:
+        """How far the interactive runtime's position holds back what maintenance could compact; any thread."""
+        return max(registry.hold_gap_us() for registry in self.registries)
+
+    @property
     def failed(self) -> bool:
         return self.maintenance.failed or self.interactive.failed
 

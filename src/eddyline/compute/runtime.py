@@ -119,6 +119,8 @@ class Runtime:
             )
             for i in range(workers)
         ]
+        #: of the workers that render
+        self.measures = [worker.measures for worker in rendering]
         prefix = role.thread_prefix
         self._commanded: Sequence[_Commanded]
         self._driven: list[tuple[str, _Driven]]

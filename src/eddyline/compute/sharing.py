@@ -246,6 +246,12 @@ class SharingRegistry:
             elif other != digest:
                 raise AssertionError(f"the runtimes retain different things: {other} and {digest}")
 
+    def hold_gap_us(self) -> int:
+        """The largest gap of a slot."""
+        with self._lock:
+            slots = list(self._slots.values())
+        return max((slot.hold_gap_us() for slot in slots), default=0)
+
     def __len__(self) -> int:
         """Slots, but for those of the logs, which stay."""
         with self._lock:

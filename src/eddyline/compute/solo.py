@@ -40,3 +40,11 @@ class Solo(Runtime):
             activation_ns=activation_ns,
             budget_rows=budget_rows,
         )
+
+    @property
+    def runtimes(self) -> tuple[Runtime, ...]:
+        return (self,)
+
+    def hold_gap_us(self) -> int | None:
+        """There is no other runtime to wait for."""
+        return None

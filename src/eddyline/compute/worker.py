@@ -36,6 +36,7 @@ from eddyline.compute.inbox import Inbox, Taken
 from eddyline.compute.lane import BindImport, ContinuePeek, Item, PeekOfLog, ReconcileReads, RenderRead
 from eddyline.compute.ledger import Ledger
 from eddyline.compute.log_reads import LogPart
+from eddyline.compute.measures import WorkerMeasures
 from eddyline.compute.peek import PeekTask, PeekTiming, canceled, peek_error
 from eddyline.compute.peek_queue import PeekQueue, answer_on_caller
 from eddyline.compute.placement import Role
@@ -104,6 +105,8 @@ class Worker:
     ) -> None:
         self.index = index
         self.role = role
+        #: for metrics
+        self.measures = WorkerMeasures()
         self.inbox = Inbox(follows_commits=role is not Role.INTERACTIVE, clock=clock)
         self._registry = registry
         self._storage = storage
@@ -256,6 +259,7 @@ class Worker:
         if dataflow.read is not None:
             dataflow.read.look(start)
         dataflow.activate(self._expiry(dataflow, start))
+        self.measures.activations.record(self._clock() - start)
         self._after_activation(dataflow)
         self._weigh(dataflow)
         # Even if this one had nothing to do: others may be scheduled still, and nobody wakes the worker for them.
@@ -430,6 +434,7 @@ class Worker:
             upstream.downstream.add(dataflow)
         self._agenda.add(dataflow)
         self._watch_read(dataflow, frozen)
+        self.measures.rendered(number, dataflow.arrangements)
         for id in imported:
             self._importers.setdefault(id, []).append(dataflow)
             those = self._passed_by if id in dataflow.selected else self._followers
@@ -539,6 +544,7 @@ class Worker:
 
     def _drop(self, dataflow: Dataflow) -> None:
         self._agenda.remove(dataflow)
+        self.measures.dropped(dataflow.number)
         self._bounded.pop(dataflow.number, None)
         for id in {i.id for i in dataflow.description.imports}:
             self._importers[id].remove(dataflow)

@@ -213,6 +213,16 @@ class Connection:
         with HydrationProgress(name, enabled=progress) as report:
             self._session.wait_hydrated(name, timeout=timeout, report=report.update)
 
+    # -- looking inside
+
+    def metrics(self) -> str:
+        """What the database counts of itself, in Prometheus' text format: to be served, or looked at.
+
+        See ``docs/observing.md`` for the series.
+        """
+        self._session.check_usable()
+        return self._engine.metrics_text()
+
     # -- life
 
     def session(self) -> Connection:

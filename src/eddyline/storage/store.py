@@ -183,6 +183,12 @@ class TableStore:
         c = self._collection(id)
         return c.oks.rows + c.errs.rows, c.oks.bytes + c.errs.bytes
 
+    def nbytes(self) -> int:
+        """Bytes in the traces of all collections.  O(collections and their runs)."""
+        with self._state:
+            collections = list(self._collections.values())
+        return sum(c.oks.bytes + c.errs.bytes for c in collections)
+
     def _collection(self, id: str) -> Collection:
         with self._state:
             collection = self._collections.get(id)

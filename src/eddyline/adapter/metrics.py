@@ -1,0 +1,172 @@
+"""What a database counts of itself, and its text form for Prometheus.
+
+Series of a Solo or a maintenance runtime have no ``role``; those of an interactive runtime have: turning it on adds
+series and renames none.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Final
+
+from eddyline.compute.measures import BOUNDS_S, Durations
+from eddyline.compute.placement import Role
+from eddyline.compute.runtime import Runtime
+from eddyline.errors import Error
+from eddyline.protocol.read_costs import PHASES, PeekPhases
+from eddyline.protocol.soft_assertion import soft_assertions
+
+if TYPE_CHECKING:
+    from prometheus_client import Metric
+
+__all__ = ["DatabaseMetrics", "exposition"]
+
+_OUTCOMES: Final = ("succeeded", "failed", "canceled", "refused")
+_LANES: Final = ("caller", "lookup", "heavy")
+_ROLE: Final = {Role.INTERACTIVE.value: {"role": Role.INTERACTIVE.value}}
+
+
+def _outcome(error: BaseException | None) -> str:
+    if error is None:
+        return "succeeded"
+    sqlstate = error.sqlstate if isinstance(error, Error) else ""
+    if sqlstate == "57014":
+        return "canceled"
+    return "refused" if sqlstate[:2] in ("53", "54") else "failed"
+
+
+class DatabaseMetrics:
+    """Any thread; the lock is held for O(1)."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._statements: Counter[str] = Counter()  # guarded by _lock
+        self._reads: Counter[str] = Counter()  # guarded by _lock
+        self._phases: dict[tuple[str, str], Durations] = {
+            (runtime, phase): Durations() for runtime in ("", Role.INTERACTIVE.value) for phase in PHASES
+        }
+        #: waits for the interpreter's lock, where they are sampled
+        self.gil = Durations()
+
+    def statement(self, error: BaseException | None) -> None:
+        """A statement has ended, with ``error`` if it failed."""
+        with self._lock:
+            self._statements[_outcome(error)] += 1
+
+    def read(self, phases: PeekPhases) -> None:
+        """A read has been answered; those that needed no runtime have no phases."""
+        with self._lock:
+            self._reads[phases.lane] += 1
+        if phases.runtime == "none":
+            return
+        runtime = phases.runtime if phases.runtime in _ROLE else ""
+        for phase in PHASES:
+            spent = phases.of(phase)
+            if spent or phase == "walk":
+                self._phases[runtime, phase].record(spent)
+
+    def statements(self) -> dict[str, int]:
+        """By outcome."""
+        with self._lock:
+            return {outcome: self._statements[outcome] for outcome in _OUTCOMES}
+
+    def reads(self) -> dict[str, int]:
+        """By lane."""
+        with self._lock:
+            return {lane: self._reads[lane] for lane in _LANES}
+
+    def phases(self, runtime: str, phase: str) -> Durations:
+        return self._phases[runtime, phase]
+
+
+def exposition(
+    metrics: DatabaseMetrics, runtimes: Sequence[Runtime], *, hold_gap_us: int | None, stored_bytes: int
+) -> str:
+    """The metrics in Prometheus' text format 0.0.4.
+
+    ``hold_gap_us``: None where there is only one runtime.  Cost: O(arrangements and their runs).
+    """
+    from prometheus_client import CollectorRegistry, generate_latest  # noqa: PLC0415 - 0.1 s that only readers pay
+
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(_Collected([*_of_database(metrics, stored_bytes), *_of_runtimes(metrics, runtimes, hold_gap_us)]))
+    text: bytes = generate_latest(registry)
+    return text.decode()
+
+
+class _Collected:
+    """A collector of families that are there already."""
+
+    def __init__(self, families: Iterable[Metric]) -> None:
+        self._families = list(families)
+
+    def collect(self) -> Iterator[Metric]:
+        return iter(self._families)
+
+
+def _family(name: str, text: str, kind: str) -> Metric:
+    from prometheus_client import Metric  # noqa: PLC0415 - as above
+
+    return Metric(f"eddyline_{name}", text, kind)
+
+
+def _add_histogram(family: Metric, labels: dict[str, str], parts: Iterable[Durations]) -> None:
+    counts, total = [0] * (len(BOUNDS_S) + 1), 0.0
+    for part in parts:
+        found, seconds = part.seen()
+        counts = [a + b for a, b in zip(counts, found, strict=True)]
+        total += seconds
+    below = 0
+    for bound, count in zip((*map(repr, BOUNDS_S), "+Inf"), counts, strict=True):
+        below += count
+        family.add_sample(f"{family.name}_bucket", {**labels, "le": bound}, below)
+    family.add_sample(f"{family.name}_count", labels, below)
+    family.add_sample(f"{family.name}_sum", labels, total)
+
+
+def _of_database(metrics: DatabaseMetrics, stored_bytes: int) -> Iterator[Metric]:
+    statements = _family("statements", "Statements that have ended, by outcome.", "counter")
+    for outcome, count in metrics.statements().items():
+        statements.add_sample(f"{statements.name}_total", {"outcome": outcome}, count)
+    yield statements
+    reads = _family("reads", "Reads that have been answered, by who did.", "counter")
+    for lane, count in metrics.reads().items():
+        reads.add_sample(f"{reads.name}_total", {"lane": lane}, count)
+    yield reads
+    tripped = _family("soft_assertions", "Soft assertions that failed in this process.", "counter")
+    tripped.add_sample(f"{tripped.name}_total", {}, soft_assertions())
+    yield tripped
+    stored = _family("stored_bytes", "Bytes in the runs of tables and materialized views.", "gauge")
+    stored.add_sample(stored.name, {}, stored_bytes)
+    yield stored
+    gil = _family(
+        "gil_hold_seconds",
+        "How late a thread ran that wanted to, while enable_gil_sampling is on: holds of the interpreter's lock, and "
+        "the operating system's own delays.",
+        "histogram",
+    )
+    _add_histogram(gil, {}, [metrics.gil])
+    yield gil
+
+
+def _of_runtimes(metrics: DatabaseMetrics, runtimes: Sequence[Runtime], hold_gap_us: int | None) -> Iterator[Metric]:
+    activations = _family("activation_duration_seconds", "How long activations of dataflows took.", "histogram")
+    in_runs = _family("arrangement_bytes", "Bytes in the runs of arrangements; shared ones count once.", "gauge")
+    phases = _family("peek_phase_seconds", "Where the time of answered peeks went; see EXPLAIN ANALYZE.", "histogram")
+    roles = [_ROLE.get(runtime.role.value, {}) for runtime in runtimes]
+    for runtime, labels in zip(runtimes, roles, strict=True):
+        _add_histogram(activations, labels, [m.activations for m in runtime.measures])
+        in_runs.add_sample(in_runs.name, labels, sum(m.bytes_in_runs() for m in runtime.measures))
+        for phase in PHASES:
+            _add_histogram(phases, {**labels, "phase": phase}, [metrics.phases(labels.get("role", ""), phase)])
+    yield from (activations, in_runs, phases)
+    if hold_gap_us is not None:
+        gap = _family(
+            "hold_gap_seconds",
+            "How far the interactive runtime holds back what maintenance compacts.",
+            "gauge",
+        )
+        gap.add_sample(gap.name, _ROLE[Role.INTERACTIVE.value], hold_gap_us / 1e6)
+        yield gap
