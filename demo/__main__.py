@@ -1,4 +1,7 @@
-"""``python -m demo``: streams a year of flights, keeps the views fresh, checks them, says a verdict per view."""
+"""``python -m demo``: streams a year of flights, keeps the views fresh, checks them, says a verdict per view.
+
+A part of the year is streamed once more in either layout, for the latencies of reads side by side.
+"""
 
 from __future__ import annotations
 
@@ -7,39 +10,18 @@ import time
 from contextlib import ExitStack
 
 import eddyline
+from demo import changes
 from demo.display import Display, Snapshot
 from demo.events import Day, days
+from demo.layouts import compare
 from demo.lookups import Lookups
 from demo.oracle import Recomputation
 from demo.records import Records, load
 from demo.verdicts import Verdicts
-from demo.views import TABLES, VIEWS
+from demo.views import VIEWS
 
 _CHECKS = 12
 _ISOLATIONS = ("strict serializable", "serializable")
-
-
-def prepare(db: eddyline.Connection, records: Records) -> None:
-    """Tables, views and their indexes first, so that everything after goes through maintenance."""
-    for name, columns in TABLES.items():
-        db.execute(f"CREATE TABLE {name} ({columns})")
-    for view in VIEWS:
-        db.execute(f"CREATE VIEW {view.name} AS {view.query}")
-        db.execute(f"CREATE INDEX ON {view.name} ({view.index})")
-    db.execute("INSERT INTO clock VALUES (1, date '2013-01-01')")
-    for name in ("airlines", "airports", "planes", "weather"):
-        db.append(name, getattr(records, name))
-    for view in VIEWS:
-        db.wait_hydrated(view.name, timeout=120)
-
-
-def apply(db: eddyline.Connection, day: Day) -> None:
-    db.execute("UPDATE clock SET today = $1", [day.date])
-    db.append("flights", day.added)
-    if day.corrected.num_rows:
-        db.upsert("flights", day.corrected)
-    if day.deleted.num_rows:
-        db.delete("flights", day.deleted)
 
 
 def stream(db: eddyline.Connection, records: Records, log: list[Day], display: Display) -> tuple[Verdicts, list[str]]:
@@ -55,7 +37,7 @@ def stream(db: eddyline.Connection, records: Records, log: list[Day], display: D
         lookups = [stack.enter_context(Lookups(db, isolation)) for isolation in _ISOLATIONS]
         for number, day in enumerate(log, 1):
             begun = time.perf_counter()
-            apply(db, day)
+            changes.apply(db, day)
             worst = db.execute("SELECT * FROM worst_planes ORDER BY total DESC, tailnum").fetchall()
             took = time.perf_counter() - begun
             rows, busy = rows + day.rows, busy + took
@@ -84,10 +66,10 @@ def main() -> int:
     log = list(days(records.flights))
     with Display(len(log)) as display, eddyline.connect() as db:
         display.say(f"{len(VIEWS)} views over {records.flights.num_rows:,} flights; preparing")
-        prepare(db, records)
+        changes.prepare(db, records)
         display.say(f"ready after {time.perf_counter() - started:.1f} s")
         verdicts, figures = stream(db, records, log, display)
-    for line in ("", *figures):
+    for line in ("", *figures, "", *compare(records, log)):
         display.say(line)
     display.say(f"\ncompared with a full recomputation by DuckDB; {time.perf_counter() - started:.0f} s in all\n")
     for line in verdicts.lines():

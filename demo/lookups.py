@@ -1,4 +1,4 @@
-"""Point lookups from sessions of their own while the flights stream in, with their latencies."""
+"""Reads from sessions of their own while the flights stream in, with their latencies."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import time
 
 import eddyline
 
-__all__ = ["Lookups"]
+__all__ = ["AdHocReads", "Lookups"]
 
 _PER_SECOND = 20
 _CARRIERS = ("UA", "B6", "EV", "DL", "AA", "MQ", "US", "WN")
@@ -20,8 +20,9 @@ class Lookups:
     lookup that had to wait for the one before it says so.
     """
 
-    def __init__(self, db: eddyline.Connection, isolation: str) -> None:
+    def __init__(self, db: eddyline.Connection, isolation: str, per_second: float = _PER_SECOND) -> None:
         self.isolation = isolation
+        self._per_second = per_second
         self.latencies: list[float] = []
         self.failure: Exception | None = None
         self._session = db.session()
@@ -42,17 +43,29 @@ class Lookups:
         due = time.perf_counter()
         number = 0
         while not self._stop.wait(max(0.0, due - time.perf_counter())):
-            key = [_CARRIERS[number % len(_CARRIERS)], number % 24]
             try:
-                self._session.execute("SELECT * FROM carrier_hours WHERE carrier = $1 AND hour = $2", key).fetchall()
+                self.read(self._session, number)
             except eddyline.Error as failure:
                 self.failure = failure
                 return
             self.latencies.append(time.perf_counter() - due)
             number += 1
-            due += 1 / _PER_SECOND
+            due += 1 / self._per_second
+
+    def read(self, session: eddyline.Connection, number: int) -> None:
+        """The one read that is measured."""
+        key = [_CARRIERS[number % len(_CARRIERS)], number % 24]
+        session.execute("SELECT * FROM carrier_hours WHERE carrier = $1 AND hour = $2", key).fetchall()
 
     def quantile_ms(self, q: float) -> float:
         """The ``q`` quantile so far, in ms; 0 before the first lookup."""
         seen = sorted(self.latencies)
         return 1000 * seen[min(len(seen) - 1, int(q * len(seen)))] if seen else 0.0
+
+
+class AdHocReads(Lookups):
+    """Aggregates of another view that nothing maintains: each is a dataflow that lives for one answer."""
+
+    def read(self, session: eddyline.Connection, number: int) -> None:
+        query = "SELECT count(*) FROM route_variety WHERE dest > $1"
+        session.execute(query, [chr(ord("A") + number % 26)]).fetchall()

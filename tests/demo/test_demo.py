@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
+import io
 from collections.abc import Callable
+from contextlib import redirect_stdout
 
 import pyarrow as pa
 import pytest
 
 import demo.__main__ as program
 import eddyline
+from demo import changes
 from demo.events import Day, days
 from demo.oracle import differences
 from demo.records import Records, load
@@ -24,58 +27,65 @@ def records() -> Records:
     return dataclasses.replace(everything, flights=everything.flights.slice(0, _ROWS))
 
 
-def run(
-    records: Records,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    apply: Callable[[eddyline.Connection, Day], None] = program.apply,
-) -> tuple[int, str]:
+def run(records: Records, apply: Callable[[eddyline.Connection, Day], None] = changes.apply) -> tuple[int, str]:
     """(exit code, what was written)."""
-    monkeypatch.setattr(program, "load", lambda: records)
-    monkeypatch.setattr(program, "apply", apply)
-    return program.main(), capsys.readouterr().out
+    written = io.StringIO()
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(written):
+        patch.setattr(program, "load", lambda: records)
+        patch.setattr(changes, "apply", apply)
+        return program.main(), written.getvalue()
 
 
-def test_every_view_equals_the_recomputation(
-    records: Records, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    code, output = run(records, monkeypatch, capsys)
+@pytest.fixture(scope="module")
+def done(records: Records) -> tuple[int, str]:
+    """The demo as it is."""
+    return run(records)
+
+
+def test_every_view_equals_the_recomputation(done: tuple[int, str]) -> None:
+    code, output = done
     verdicts = output.splitlines()[-len(VIEWS) :]
     assert [line.split()[:2] for line in verdicts] == [["equal", view.name] for view in VIEWS]
     assert code == 0
 
 
-def test_lookups_of_both_isolation_levels_are_reported(
-    records: Records, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    _, output = run(records, monkeypatch, capsys)
+def test_lookups_of_both_isolation_levels_are_reported(done: tuple[int, str]) -> None:
+    _, output = done
     told = [line.split(": ")[0].split(maxsplit=1)[1] for line in output.splitlines() if "lookups meanwhile" in line]
     assert told == ["strict serializable lookups meanwhile", "serializable lookups meanwhile"]
 
 
-def test_a_wrong_row_is_a_difference_and_a_failure(
-    records: Records, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_reads_in_both_layouts_are_reported_side_by_side(done: tuple[int, str]) -> None:
+    lines = done[1].splitlines()
+    head = next(n for n, line in enumerate(lines) if "one runtime: p50" in line and "two runtimes: p50" in line)
+    kinds = ("lookups, strict serializable", "lookups, serializable", "ad-hoc aggregates, serializable")
+    for line, kind in zip(lines[head + 1 : head + 4], kinds, strict=True):
+        assert line.startswith(kind)
+        one_p50, one_p99, two_p50, two_p99 = (float(figure) for figure in line.removeprefix(kind).split())
+        assert 0 < one_p50 <= one_p99
+        assert 0 < two_p50 <= two_p99
+
+
+def test_a_wrong_row_is_a_difference_and_a_failure(records: Records) -> None:
+    original = changes.apply
+
     def apply(db: eddyline.Connection, day: Day) -> None:
-        program_apply(db, day)
+        original(db, day)
         db.execute("UPDATE planes SET manufacturer = 'BOEINGG' WHERE manufacturer = 'BOEING'")
 
-    program_apply = program.apply
-    code, output = run(records, monkeypatch, capsys, apply)
+    code, output = run(records, apply)
     wrong = [line.split()[1] for line in output.splitlines() if line.startswith("DIFFERS")]
     assert wrong == ["wind_by_maker", "fleet_use"]
     assert "BOEINGG" in output
     assert code == 1
 
 
-def test_an_empty_view_is_a_failure(
-    records: Records, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_empty_view_is_a_failure(records: Records) -> None:
     known = pa.table({"faa": pa.array(["BQN", "SJU", "STT", "PSE"]), "name": ["?"] * 4, "tzone": ["?"] * 4})
     complete = dataclasses.replace(
         records, airports=pa.concat_tables([records.airports.select(known.column_names), known])
     )
-    code, output = run(complete, monkeypatch, capsys)
+    code, output = run(complete)
     assert "DIFFERS  unknown_destinations" in output
     assert "the view is empty" in output
     assert code == 1
