@@ -87,8 +87,9 @@ def test_statements_are_counted_by_their_outcome() -> None:
             "canceled": lambda: fails(f"SELECT * FROM t AS OF {2**60}"),
         }
         db.execute("SET max_result_size = '1kB'")
-        db.execute("SET statement_timeout = '50ms'")
         for outcome, run in cases.items():
+            if outcome == "canceled":
+                db.execute("SET statement_timeout = '50ms'")
             before = {each: value(db, "statements_total", outcome=each) for each in cases}
             run()
             after = {each: value(db, "statements_total", outcome=each) for each in cases}

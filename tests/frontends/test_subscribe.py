@@ -238,3 +238,53 @@ def test_subscribing_after_writes_in_a_transaction_is_refused(db: eddyline.Conne
     with pytest.raises(eddyline.NotSupportedError):
         db.execute("SUBSCRIBE TO t")
     db.rollback()
+
+
+@pytest.mark.parametrize("interactive", [True, False], ids=["two runtimes", "solo"])
+def test_a_subscription_that_is_not_read_ends_itself_and_no_other(interactive: bool) -> None:
+    with eddyline.connect(interactive=interactive) as db:
+        db.execute("CREATE TABLE t (a int)")
+        db.execute("SET max_subscription_backlog = '100kB'")
+        idle = db.subscribe("t")
+        patient = db.session().subscribe("t")  # by the database's bound, which is larger
+        controller, store = db._engine._controller, db._engine.store
+        (table,) = store.ids()
+        written = 0
+        while len(controller._dataflows) == 2:
+            db.append("t", {"a": list(range(1000))})
+            written += 1000
+            assert written < 1_000_000, "it never ends"
+        assert written * 20 > 80_000, "what waited was nearly the bound"
+        assert not [id for id in db._engine._feeds if id not in controller._collections]
+        with pytest.raises(eddyline.OperationalError) as error:
+            idle.next(timeout=5)
+        assert error.value.sqlstate == "53400"
+        assert "max_subscription_backlog" in error.value.message
+        assert error.value.hint
+        assert idle.next(timeout=0) is None
+        seen = 0
+        while seen < written:
+            change = patient.next(timeout=10)
+            assert change is not None
+            seen += change.updates.num_rows
+        patient.close()
+        now = db._engine.timeline.newest
+        deadline = time.monotonic() + 20
+        while store.since(table) <= now:
+            assert time.monotonic() < deadline, "nobody holds the table any more"
+            db.execute("INSERT INTO t VALUES (0)")
+            time.sleep(0.05)
+
+
+def test_a_snapshot_larger_than_the_backlog_is_delivered(db: eddyline.Connection) -> None:
+    db.execute("CREATE TABLE large (a int)")
+    db.append("large", {"a": list(range(10_000))})
+    db.execute("SET max_subscription_backlog = '1kB'")
+    with db.subscribe("large") as changes:
+        snapshot = changes.next(timeout=10)
+        assert snapshot is not None
+        assert snapshot.updates.num_rows == 10_000
+        db.execute("INSERT INTO large VALUES (-1)")
+        after = changes.next(timeout=10)
+        assert after is not None
+        assert after.updates.num_rows == 1

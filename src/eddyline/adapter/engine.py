@@ -215,13 +215,16 @@ class Engine:
         with self._answers:
             return self._peeks.pop(uuid, None)
 
-    def feed(self, id: str, take: Callable[[SubscribeResponse], None] | None) -> None:
-        """Where the responses of subscription ``id`` go; None: nowhere any more."""
+    def feed(self, id: str, take: Callable[[SubscribeResponse], None]) -> None:
+        """Where the responses of subscription ``id`` go; it is called with the controller's lock held."""
         with self._control:
-            if take is None:
-                self._feeds.pop(id, None)
-            else:
-                self._feeds[id] = take
+            self._feeds[id] = take
+
+    def end_subscription(self, id: str) -> None:
+        """Drops it with its holds; twice is harmless.  Also from where its responses go."""
+        with self._control:
+            self._feeds.pop(id, None)
+            self._controller.drop(id)
 
     def wait_for(self, ready: Callable[[Controller], bool], timeout: float | None) -> bool:
         """Waits until ``ready(controller)``, looked at after every response but answers; False when the time is up."""

@@ -35,6 +35,7 @@ from eddyline.adapter.read import (
 from eddyline.adapter.read_plan import ReadPlan, plan_read
 from eddyline.adapter.settings import Settings, isolation_level
 from eddyline.adapter.subscribe import open_subscription
+from eddyline.adapter.system_settings import MAX_SUBSCRIPTION_BACKLOG
 from eddyline.adapter.transaction import Transaction
 from eddyline.controller.controller import Controller
 from eddyline.errors import Error, InterfaceError, make_error
@@ -573,7 +574,15 @@ class Session:
             case st.Subscribe():
                 as_of = _time_of(statement.as_of, literals, context)
                 up_to = _time_of(statement.up_to, literals, context)
-                feed = open_subscription(context, statement, literals, as_of=as_of, up_to=up_to, waiting=self._waiting)
+                feed = open_subscription(
+                    context,
+                    statement,
+                    literals,
+                    as_of=as_of,
+                    up_to=up_to,
+                    waiting=self._waiting,
+                    max_backlog=self._settings.bytes(MAX_SUBSCRIPTION_BACKLOG),
+                )
                 return Outcome("SUBSCRIBE", feed=feed)
             case st.Explain() if statement.analyze:
                 return Outcome("EXPLAIN", self._explain_analyze(context, statement, literals))

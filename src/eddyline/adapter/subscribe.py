@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import itertools
-import queue
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 
+from eddyline.adapter.backlog import Backlog
 from eddyline.adapter.outcome import Change, SubscriptionFeed
 from eddyline.adapter.read import Interrupt, ReadContext, held_time, imported
 from eddyline.adapter.read_plan import plan_read, refuse_system_relations
@@ -36,10 +36,13 @@ def open_subscription(
     as_of: Time | None,
     up_to: Time | None,
     waiting: Callable[[], AbstractContextManager[Interrupt]],
+    max_backlog: int | None,
 ) -> SubscriptionFeed:
     """Starts it at ``as_of`` (None: the time of a strict read now).  22023 for an unreadable time or an empty range.
 
     ``waiting`` gives each wait for changes what may interrupt it.
+    ``max_backlog``: bytes of changes that may wait for the reader (None: any); past it the subscription ends, and its
+    reader gets 53400.
     """
     if context.transaction.writes:
         raise unsupported("SUBSCRIBE in a transaction that has written")
@@ -51,7 +54,12 @@ def open_subscription(
     optimized = substitute_parameters(plan.relation, parameters) if plan.parameterised else plan.relation
     engine = context.engine
     id = f"s{next(_ids)}"
-    responses: queue.SimpleQueue[SubscribeResponse | Error] = queue.SimpleQueue()
+    backlog = Backlog(max_backlog)
+
+    def take(response: SubscribeResponse) -> None:
+        if not backlog.put(response):
+            engine.end_subscription(id)
+
     facts = plan.facts
     operators = lower_subscribe(
         optimized, id, facts.indexes, with_snapshot=statement.snapshot, unique_keys=facts.unique_keys
@@ -63,8 +71,8 @@ def open_subscription(
                 raise make_error("22023", f"UP TO {until} is not after AS OF {at}")
             description = DataflowDescription(statement.name or "subscription", operators, at, until)
             controller.create_dataflow(description, as_of=at)
-        engine.feed(id, responses.put)
-    subscription = _Running(context, id, until, responses, waiting, progress=statement.progress)
+        engine.feed(id, take)
+    subscription = _Running(context, id, until, backlog, waiting, progress=statement.progress)
     return SubscriptionFeed(
         statement.query.names,
         statement.query.types,
@@ -84,7 +92,7 @@ class _Running:
         context: ReadContext,
         id: str,
         until: Frontier,
-        responses: queue.SimpleQueue[SubscribeResponse | Error],
+        backlog: Backlog,
         waiting: Callable[[], AbstractContextManager[Interrupt]],
         *,
         progress: bool,
@@ -92,7 +100,7 @@ class _Running:
         self._engine = context.engine
         self._id = id
         self._until = until
-        self._responses = responses
+        self._backlog = backlog
         self._waiting = waiting
         self._progress = progress
         self.ended = False
@@ -106,9 +114,8 @@ class _Running:
         news = time.monotonic()
         while not self.ended:
             remaining = _TICK_S if deadline is None else deadline - time.monotonic()
-            try:
-                response = self._responses.get(timeout=max(0.0, min(_TICK_S, remaining)))
-            except queue.Empty:
+            response = self._backlog.get(max(0.0, min(_TICK_S, remaining)))
+            if response is None:
                 if remaining <= 0:
                     return None
                 self._engine.check_usable()
@@ -152,6 +159,4 @@ class _Running:
         self.ended = True
         if self._engine.forked():
             return
-        self._engine.feed(self._id, None)
-        with self._engine.control_unchecked() as controller:
-            controller.drop(self._id)
+        self._engine.end_subscription(self._id)
