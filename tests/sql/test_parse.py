@@ -82,7 +82,11 @@ def test_a_lone_surrogate_is_refused() -> None:
 
 
 def test_bad_unicode_escape() -> None:
-    assert refusal("SELECT U&'\\zz'").sqlstate == "22025"
+    assert refusal("SELECT U&'\\zz'").sqlstate == "42601"
+    assert refusal(r"SELECT E'\u00'").sqlstate == "22025"
+    assert refusal(r"SELECT E'\u0000'").sqlstate == "42601"
+    assert refusal(r"SELECT E'\ud83d'").sqlstate == "42601"
+    assert refusal("SELECT cast('1' AS float(54))").sqlstate == "22023"
 
 
 def test_a_long_literal_is_no_trouble() -> None:

@@ -19,7 +19,11 @@ def _stored(name: str) -> list[dict[str, Any]]:
     return entries
 
 
-_ALL = [*_stored("answers_queries.json"), *_stored("answers_correlated.json")]
+_ALL = [
+    case
+    for name in ("answers_queries.json", "answers_correlated.json", "answers_typing.json")
+    for case in _stored(name)
+]
 
 
 @pytest.mark.parametrize("case", [c for c in _ALL if "rows" in c], ids=lambda c: c["query"][:80])

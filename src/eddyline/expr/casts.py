@@ -40,9 +40,9 @@ from eddyline.expr.numeric_casts import (
 )
 from eddyline.expr.registry import Evaluated, failures, merge_errors
 from eddyline.expr.text_input import numeric_words_from_text, values_from_text
-from eddyline.expr.text_output import text_of
+from eddyline.expr.text_output import padded, text_of
 from eddyline.expr.timezone import UTC, Zone
-from eddyline.repr.types import Kind, SqlType
+from eddyline.repr.types import Kind, SqlType, shows_blanks
 
 __all__ = [
     "CastContext",
@@ -111,7 +111,7 @@ def cast_array(
     if target.kind in TEXTS:
         return _to_text(array, source, target, explicit=explicit, zone=zone)
     if source.kind in TEXTS:
-        return _from_text(array, target, zone)
+        return _from_text(padded(array, source), target, zone)
     if source.kind is target.kind and source.kind is not Kind.NUMERIC:
         return Evaluated(array)
     cast = _NUMBER_CASTS.get((_family(source.kind), _family(target.kind)))
@@ -136,7 +136,9 @@ def _to_text(array: pa.Array, source: SqlType, target: SqlType, *, explicit: boo
         text = pc.if_else(array, pa.scalar("true", _TEXT), pa.scalar("false", _TEXT))
     else:
         text = text_of(array, source, zone)
-    if target.kind is Kind.BPCHAR:
+    if shows_blanks(target):
+        return Evaluated(padded(text, source))
+    if target.kind is Kind.BPCHAR or shows_blanks(source):
         text = pc.utf8_rtrim(text, " ")
     if target.length is None:
         return Evaluated(text)

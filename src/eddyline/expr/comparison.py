@@ -14,7 +14,7 @@ from eddyline.expr.interval import compare_spans, intervals_of
 from eddyline.expr.layout import numeric_words, values_of
 from eddyline.expr.registry import Arguments, Function, implements
 from eddyline.kernels.numeric import numeric_compare
-from eddyline.repr.types import Kind, SqlType, arrow_type
+from eddyline.repr.types import Kind, SqlType, arrow_type, shows_blanks
 
 __all__ = ["compare_columns"]
 
@@ -52,10 +52,16 @@ def compare_columns(left: pa.Array, left_type: SqlType, right: pa.Array, right_t
         return _compare_floats(left, left_type, right, right_type)
     if kind is Kind.UUID:
         return _compare_uuids(left, right)
+    left, right = _without_blanks(left, left_type), _without_blanks(right, right_type)
     less = pc.fill_null(pc.less(left, right), False).to_numpy(zero_copy_only=False)
     greater = pc.fill_null(pc.greater(left, right), False).to_numpy(zero_copy_only=False)
     order: Order = greater.astype(np.int8) - less.astype(np.int8)
     return order
+
+
+def _without_blanks(values: pa.Array | pa.Scalar, sql_type: SqlType) -> pa.Array | pa.Scalar:
+    """Text as its type compares it."""
+    return pc.utf8_rtrim(values, " ") if shows_blanks(sql_type) else values
 
 
 def _compare_numeric(left: pa.Array, left_type: SqlType, right: pa.Array, right_type: SqlType) -> Order:
@@ -89,7 +95,8 @@ def _compare_uuids(left: pa.Array, right: pa.Array) -> Order:
 def _compare(test: str, args: Arguments, types: Sequence[SqlType], rows: int) -> pa.Array:
     kind = types[0].kind
     if kind not in _ORDERED_HERE:
-        return _to_array(_ARROW[test](args.operand(0), args.operand(1)), rows)
+        left, right = (_without_blanks(args.operand(i), types[i]) for i in (0, 1))
+        return _to_array(_ARROW[test](left, right), rows)
     order = compare_columns(args[0], types[0], args[1], types[1])
     return pa.array(_BY_ORDER[test](order))
 

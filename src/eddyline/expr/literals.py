@@ -202,19 +202,20 @@ def literal_from_python(value: PythonValue, sql_type: SqlType) -> LiteralValue:
     if value is None:
         return None
     kind = sql_type.kind
-    converted = _CONVERSIONS[kind](value) if kind in _CONVERSIONS else _plain(value, kind)
+    converted = _CONVERSIONS[kind](value) if kind in _CONVERSIONS else _plain(value, sql_type)
     if converted is None:
         raise make_error("42804", f"a value of type {type(value).__name__} cannot be used as {sql_type}")
     return converted
 
 
-def _plain(value: PythonValue, kind: Kind) -> LiteralValue:
+def _plain(value: PythonValue, sql_type: SqlType) -> LiteralValue:
+    kind = sql_type.kind
     if kind is Kind.BOOLEAN:
         return bool(value) if isinstance(value, bool | np.bool_) else None
     if kind in (Kind.TEXT, Kind.VARCHAR, Kind.BPCHAR):
         if not isinstance(value, str):
             return None
-        return value.rstrip(" ") if kind is Kind.BPCHAR else value
+        return value.rstrip(" ") if kind is Kind.BPCHAR and sql_type.length is not None else value
     if kind in (Kind.REAL, Kind.DOUBLE):
         return float(value) if isinstance(value, int | float | Decimal | np.floating) else None
     return int(value) if isinstance(value, int | np.integer) and not isinstance(value, bool) else None

@@ -68,15 +68,15 @@ def _declare_comparisons() -> None:
                 declare(Overload(operator, args, BOOLEAN, impl, evaluated=(common, common)))
 
 
-def _binary(operator: str, impl: str, *, floats: bool, numeric_rule: ResultRule) -> None:
-    """``operator`` over every pair of one arithmetic kind, and over the pairs that PostgreSQL mixes."""
+def _binary(operator: str, impl: str, *, floats: bool, numeric_rule: ResultRule, mixed: bool = True) -> None:
+    """``operator`` over every pair of one arithmetic kind and, if ``mixed``, over the pairs that PostgreSQL mixes."""
     for kind, result in INTEGERS.items():
         declare(Overload(operator, (kind, kind), result, f"int_{impl}"))
     if floats:
         for kind, result in FLOATS.items():
             declare(Overload(operator, (kind, kind), result, f"float_{impl}"))
     declare(Overload(operator, (K.NUMERIC, K.NUMERIC), numeric_rule, f"numeric_{impl}"))
-    for left, right, common in _CROSS:
+    for left, right, common in _CROSS if mixed else ():
         if common is K.DOUBLE and not floats:
             continue
         result = DOUBLE if common is K.DOUBLE else INTEGERS[common]
@@ -97,8 +97,8 @@ def _declare_arithmetic() -> None:
     _binary("-", "sub", floats=True, numeric_rule=_max_scale)
     _binary("*", "mul", floats=True, numeric_rule=_sum_scale)
     _binary("/", "div", floats=True, numeric_rule=NUMERIC)
-    _binary("%", "mod", floats=False, numeric_rule=_max_scale)
-    _binary("mod", "mod", floats=False, numeric_rule=_max_scale)
+    for name in ("%", "mod"):
+        _binary(name, "mod", floats=False, numeric_rule=_max_scale, mixed=False)
     _unary(("u-",), "neg")
     _unary(("u+",), "plus")
     _unary(("@", "abs"), "abs")

@@ -19,7 +19,8 @@ from eddyline.errors import DatabaseError, make_error
 from eddyline.expr.constants import per_constant
 from eddyline.expr.registry import Arguments, Evaluated, Overload, declare, implements
 from eddyline.expr.rowwise import map_rows
-from eddyline.expr.text_functions import lower_text, lowered, padded
+from eddyline.expr.text_functions import lower_text, lowered
+from eddyline.expr.text_output import padded
 from eddyline.repr.types import BOOLEAN, TEXT, Kind, SqlType
 
 __all__ = ["escape_regex", "is_complete_pattern", "like"]

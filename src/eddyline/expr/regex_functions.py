@@ -15,7 +15,7 @@ from eddyline.expr.regex_match import Matcher, compile_regex, match_column
 from eddyline.expr.regex_syntax import Flags, with_options
 from eddyline.expr.registry import Arguments, Evaluated, Overload, declare, implements
 from eddyline.expr.rowwise import map_rows
-from eddyline.expr.text_functions import padded
+from eddyline.expr.text_output import padded
 from eddyline.repr.types import BOOLEAN, TEXT, Kind, SqlType
 
 __all__: list[str] = []

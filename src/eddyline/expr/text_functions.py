@@ -20,11 +20,11 @@ from eddyline.expr.constants import per_constant
 from eddyline.expr.datetime_columns import integers
 from eddyline.expr.registry import Arguments, Evaluated, Overload, declare, failures, implements
 from eddyline.expr.rowwise import map_rows
-from eddyline.expr.text_output import text_of
+from eddyline.expr.text_output import padded, text_of
 from eddyline.expr.text_slices import Characters, bytes_of, offsets_of
-from eddyline.repr.types import INTEGER, TEXT, Kind, SqlType
+from eddyline.repr.types import INTEGER, TEXT, Kind, SqlType, shows_blanks
 
-__all__ = ["MAX_BYTES", "TOO_LONG", "lower_text", "lowered", "padded", "raised"]
+__all__ = ["MAX_BYTES", "TOO_LONG", "lower_text", "lowered", "raised"]
 
 K = Kind
 MAX_BYTES: Final = 2**30 - 5  # a value with its header is below 1 GB
@@ -101,7 +101,8 @@ def _initcap_function(args: Arguments, types: Sequence[SqlType], result: SqlType
 
 @implements("char_length")
 def _char_length(args: Arguments, types: Sequence[SqlType], result: SqlType, rows: int) -> pa.Array:
-    return pc.cast(pc.utf8_length(args[0]), pa.int32())
+    text = pc.utf8_rtrim(args[0], " ") if shows_blanks(types[0]) else args[0]
+    return pc.cast(pc.utf8_length(text), pa.int32())
 
 
 @implements("octet_length")
@@ -157,13 +158,6 @@ def _concat(args: Arguments, types: Sequence[SqlType], result: SqlType, rows: in
 
 def _output(array: pa.Array, sql_type: SqlType) -> pa.Array:
     return padded(text_of(array, sql_type), sql_type)
-
-
-def padded(text: pa.Array, sql_type: SqlType) -> pa.Array:
-    """The values of a char(n) column with their trailing blanks; other text as it is."""
-    if sql_type.kind is K.BPCHAR and sql_type.length is not None:
-        return pc.utf8_rpad(text, sql_type.length, " ")
-    return text
 
 
 @implements("concat_ws", strict=False, fallible=True)
@@ -353,7 +347,7 @@ declare(
     *(
         Overload("||", pair, TEXT, "text_concat", evaluated=(K.TEXT, K.TEXT))
         for kind in Kind
-        if kind not in (K.TEXT, K.VARCHAR, K.BPCHAR, K.BYTEA, K.UNKNOWN)
+        if kind not in (K.TEXT, K.VARCHAR, K.BPCHAR, K.UNKNOWN)
         for pair in ((K.TEXT, kind), (kind, K.TEXT))
     ),
     *(

@@ -36,7 +36,7 @@ _PLAIN_INTEGERS: Final = "^-?[0-9]{1,18}$"
 _INTEGER: Final = re.compile(r"[+-]?[0-9]+")
 _FLOAT: Final = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _HEX_FLOAT: Final = re.compile(r"[+-]?0[xX]([0-9a-fA-F]+\.?[0-9a-fA-F]*|\.[0-9a-fA-F]+)([pP][+-]?[0-9]+)?")
-_FLOAT_WORDS: Final = {"nan": "nan", "inf": "inf", "infinity": "inf", "+inf": "inf", "+infinity": "inf"}
+_FLOAT_WORD: Final = re.compile(r"[+-]?(inf|infinity)|[+-]?nan(\([0-9a-z_]*\))?")
 _UUID: Final = re.compile(r"([0-9a-fA-F]{4}-?){8}")
 _SPECIAL_NUMERICS: Final = frozenset({"nan", "inf", "infinity", "+inf", "+infinity", "-inf", "-infinity"})
 _BOOLEANS: Final = {
@@ -98,9 +98,9 @@ def _integer(text: str, kind: Kind) -> int:
 
 def _float(text: str, type_name: str) -> float:
     trimmed = text.strip(_BLANKS)
-    word = _FLOAT_WORDS.get(trimmed.lower().removeprefix("-"))
-    if word is not None:
-        return -float(word) if trimmed.startswith("-") else float(word)
+    word = trimmed.lower()
+    if _FLOAT_WORD.fullmatch(word):
+        return float(word.partition("(")[0])
     if _FLOAT.fullmatch(trimmed):
         value = float(trimmed)
         nonzero = any(digit in trimmed.lower().partition("e")[0] for digit in "123456789")

@@ -119,7 +119,8 @@ def from_python(values: Sequence[PythonValue], sql_type: SqlType) -> pa.Array:
 
     No modifier is applied.  Raises 42804 for a value of another kind, else the type's input error.
     """
-    kind_only = SqlType(sql_type.kind, scale=sql_type.scale)
+    length = sql_type.length if sql_type.kind is Kind.BPCHAR else None  # says how its blanks are stored
+    kind_only = SqlType(sql_type.kind, scale=sql_type.scale, length=length)
     texts = sql_type.kind in (Kind.TEXT, Kind.VARCHAR, Kind.BPCHAR)
     literals = [
         parse_literal(v, kind_only) if isinstance(v, str) and not texts else literal_from_python(v, kind_only)

@@ -24,12 +24,19 @@ from eddyline.expr.timezone import UTC, Zone
 from eddyline.kernels.numeric import numeric_format, numeric_text_sizes
 from eddyline.repr.types import Kind, SqlType
 
-__all__ = ["format_float", "text_of"]
+__all__ = ["format_float", "padded", "text_of"]
 
 _TEXT = pa.large_string()
 _FIXED_DOUBLES: Final = 1e15
 _DENSE_DOUBLES: Final = 2.0**53  # from here on doubles are whole numbers apart
 _DENSE_SINGLES: Final = 2.0**24
+
+
+def padded(text: pa.Array, sql_type: SqlType) -> pa.Array:
+    """The values of a char(n) column with their trailing blanks; other text as it is."""
+    if sql_type.kind is Kind.BPCHAR and sql_type.length is not None:
+        return pc.utf8_rpad(text, sql_type.length, " ")
+    return text
 
 
 def text_of(array: pa.Array, sql_type: SqlType, zone: Zone = UTC) -> pa.Array:

@@ -30,7 +30,9 @@ __all__ = [
     "INTERVAL",
     "NULLS_FIRST",
     "NUMERIC",
+    "PADDED",
     "UUID",
+    "VARLEN",
     "WIDTH",
     "WIDTHS",
     "Descriptors",
@@ -57,12 +59,16 @@ FLOAT64: Final = 7
 BYTES: Final = 8
 INTERVAL: Final = 9  # int32 months, int32 days, int64 µs
 UUID: Final = 10
+PADDED: Final = 11  # bytes whose trailing blanks are shown, and count for nothing else
 
 #: a run's head, int64: 0 key hashes, 1 rows, 2 second words, 3 their stride, 4 times, 5 stride, 6 diffs, 7 stride
 HEAD: Final = 8
 
 #: bytes per value by cell kind; 0 for bits and varlen
-WIDTHS: Final = (0, 2, 4, 8, 16, 24, 4, 8, 0, 16, 16)
+WIDTHS: Final = (0, 2, 4, 8, 16, 24, 4, 8, 0, 16, 16, 0)
+
+#: the kinds with 64-bit offsets
+VARLEN: Final = (BYTES, PADDED)
 
 #: flags of a descriptor that stands for an ORDER BY item
 DESC: Final = 1
@@ -83,7 +89,7 @@ def cell(descriptor: npt.NDArray[np.int64], row: int) -> Any:
         return None
     if kind == BITS:
         return _bit(values, bit_offset + row)
-    if kind == BYTES:
+    if kind in VARLEN:
         start, stop = struct.unpack("<qq", ctypes.string_at(offsets + 8 * row, 16))
         return ctypes.string_at(values + start, stop - start)
     width = WIDTHS[kind]
@@ -107,7 +113,7 @@ def sql_key(kind: int, value: Any) -> Any:
         return Fraction(value[0], 10 ** value[1])
     if kind == INTERVAL:
         return (value[0] * 30 + value[1]) * _DAY_US + value[2]
-    return value
+    return value.rstrip(b" ") if kind == PADDED else value
 
 
 def image(kind: int, value: Any) -> Any:
@@ -118,7 +124,7 @@ def image(kind: int, value: Any) -> Any:
         return value[1]
     if kind == INTERVAL:
         return value
-    return 0
+    return len(value) if kind == PADDED else 0
 
 
 def compare_rows_twin(a: Any, ra: int, i: int, b: Any, rb: int, j: int) -> int:

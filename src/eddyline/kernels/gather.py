@@ -12,7 +12,20 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from eddyline.kernels.cells import BITS, BYTES, DECIMAL, FLOAT32, INT16, INT32, INTERVAL, NUMERIC, UUID, cell
+from eddyline.kernels.cells import (
+    BITS,
+    BYTES,
+    DECIMAL,
+    FLOAT32,
+    INT16,
+    INT32,
+    INTERVAL,
+    NUMERIC,
+    PADDED,
+    UUID,
+    VARLEN,
+    cell,
+)
 from eddyline.kernels.kernel import I64, RUNS, VOID, kernel, read, subroutine, write
 from eddyline.kernels.memory import copy_bytes, load_i64, load_u8, store_i64, store_u8
 
@@ -67,7 +80,7 @@ def gather(
                 run = runs[k]
                 if _get_bit(descs[run, item, 1], descs[run, item, 4] + rows[k]):
                     _set_bit(values, first + k - start)
-        elif kind == BYTES:
+        elif kind in (BYTES, PADDED):
             written = outs[column, 3]
             offsets = outs[column, 1]
             for k in range(start, stop):
@@ -109,7 +122,7 @@ def sizes(
     for column in range(outs.shape[0]):
         item = skip + column
         total = 0
-        if descs[0, item, 0] == BYTES:
+        if descs[0, item, 0] in (BYTES, PADDED):
             for k in range(rows.shape[0]):
                 at = descs[runs[k], item, 2] + 8 * rows[k]
                 total += load_i64(at + 8) - load_i64(at)
@@ -127,6 +140,6 @@ def gather_twin(descs: Any, skip: int, runs: Any, rows: Any) -> list[list[Any]]:
 def sizes_twin(descs: Any, skip: int, runs: Any, rows: Any) -> list[int]:
     """What ``sizes`` fills in."""
     return [
-        sum(len(value or b"") for value in column) if descs[0, skip + c, 0] == BYTES else 0
+        sum(len(value or b"") for value in column) if descs[0, skip + c, 0] in VARLEN else 0
         for c, column in enumerate(gather_twin(descs, skip, runs, rows))
     ]

@@ -23,11 +23,15 @@ from eddyline.kernels.cells import (
     INT64,
     INTERVAL,
     NUMERIC,
+    PADDED,
+    VARLEN,
     Descriptors,
     cell,
+    sql_key,
 )
 from eddyline.kernels.kernel import DESCS, I64, U64, VOID, kernel, subroutine, write
 from eddyline.kernels.memory import load_f32, load_f64, load_i16, load_i32, load_i64, load_u8, load_u64
+from eddyline.kernels.orders import unpadded
 
 __all__ = ["hash_rows", "hash_rows_twin"]
 
@@ -147,9 +151,12 @@ def _absorb_column(descriptor: Any, start: Any, out: Any) -> None:
             out[i] = _absorb(state, load_u64(values + 8 * row))
         elif kind == INT32:
             out[i] = _absorb(state, np.uint64(load_i32(values + 4 * row)))
-        elif kind == BYTES:
+        elif kind in (BYTES, PADDED):
             begin = load_i64(offsets + 8 * row)
-            out[i] = _absorb_bytes(state, values + begin, load_i64(offsets + 8 * row + 8) - begin)
+            size = load_i64(offsets + 8 * row + 8) - begin
+            if kind == PADDED:
+                size = unpadded(values + begin, size)
+            out[i] = _absorb_bytes(state, values + begin, size)
         elif kind == INT16:
             out[i] = _absorb(state, np.uint64(load_i16(values + 2 * row)))
         elif kind == BITS:
@@ -192,7 +199,9 @@ def _absorb_twin(state: int, word: int) -> int:
 def _absorb_cell_twin(state: int, kind: int, value: Any) -> int:
     if value is None:
         return _absorb_twin(state, int(_NULL))
-    if kind == BYTES:
+    if kind == PADDED:
+        value = sql_key(kind, value)
+    if kind in VARLEN:
         h = (state + len(value) * int(_P2)) & _WORD
         whole = len(value) // 8 * 8
         for at in range(0, whole, 8):

@@ -13,13 +13,14 @@ import numpy as np
 from eddyline.kernels.kernel import subroutine
 from eddyline.kernels.memory import load_i64, load_u8, load_u64
 
-__all__ = ["bit", "compare_bytes", "compare_floats", "compare_ints", "compare_numeric", "compare_wide"]
+__all__ = ["bit", "compare_bytes", "compare_floats", "compare_ints", "compare_numeric", "compare_wide", "unpadded"]
 
 _ZERO: Final = np.uint64(0)
 _ONE: Final = np.uint64(1)
 _10: Final = np.uint64(10)
 _32: Final = np.uint64(32)
 _LOW32: Final = np.uint64(0xFFFFFFFF)
+_BLANK: Final = np.uint64(0x20)
 
 
 @subroutine
@@ -134,3 +135,11 @@ def compare_ints(x: Any, y: Any) -> Any:
     if x == y:
         return 0
     return -1 if x < y else 1
+
+
+@subroutine
+def unpadded(address: Any, size: Any) -> Any:
+    """The size of a char value without the blanks at its end, which are shown and not compared."""
+    while size > 0 and load_u8(address + size - 1) == _BLANK:
+        size -= 1
+    return size

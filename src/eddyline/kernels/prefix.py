@@ -24,12 +24,14 @@ from eddyline.kernels.cells import (
     INTERVAL,
     NULLS_FIRST,
     NUMERIC,
+    PADDED,
     UUID,
     cell,
     sql_key,
 )
 from eddyline.kernels.kernel import I64, U64, VOID, kernel, read, subroutine, write
 from eddyline.kernels.memory import load_f32, load_f64, load_i16, load_i32, load_i64, load_u8, load_u64
+from eddyline.kernels.orders import unpadded
 
 __all__ = ["prefixes", "prefixes_twin"]
 
@@ -130,9 +132,12 @@ def _prefix(kind: Any, values: Any, offsets: Any, bit_offset: Any, row: Any) -> 
         return _of_float(load_f64(values + 8 * row))
     if kind == FLOAT32:
         return _of_float(load_f32(values + 4 * row))
-    if kind == BYTES:
+    if kind in (BYTES, PADDED):
         begin = load_i64(offsets + 8 * row)
-        return _of_bytes(values + begin, load_i64(offsets + 8 * row + 8) - begin)
+        size = load_i64(offsets + 8 * row + 8) - begin
+        if kind == PADDED:
+            size = unpadded(values + begin, size)
+        return _of_bytes(values + begin, size)
     if kind == DECIMAL:
         return _saturated(load_u64(values + 16 * row), load_i64(values + 16 * row + 8))
     if kind == NUMERIC:
@@ -178,7 +183,8 @@ def _prefix_twin(kind: int, value: Any) -> int:
         if not -int(_DAYS) <= days < int(_DAYS):
             return 0 if days < 0 else 2 * bias - 1
         return int((days << 37) + micros) + bias
-    if kind in (BYTES, UUID):
+    if kind in (BYTES, PADDED, UUID):
+        value = sql_key(kind, value)
         return int.from_bytes(bytes(value[:8]).ljust(8, b"\0"), "big")
     if np.isnan(value):
         return 2 * bias - 1

@@ -28,6 +28,7 @@ from eddyline.kernels.cells import (
     INTERVAL,
     NULLS_FIRST,
     NUMERIC,
+    PADDED,
     WIDTH,
 )
 from eddyline.kernels.kernel import I64, RUNS, U8, U64, VOID, kernel, read, subroutine, write
@@ -41,7 +42,15 @@ from eddyline.kernels.memory import (
     load_u64,
     store_i64,
 )
-from eddyline.kernels.orders import bit, compare_bytes, compare_floats, compare_ints, compare_numeric, compare_wide
+from eddyline.kernels.orders import (
+    bit,
+    compare_bytes,
+    compare_floats,
+    compare_ints,
+    compare_numeric,
+    compare_wide,
+    unpadded,
+)
 from eddyline.kernels.row_twins import (
     compact_rows_twin,
     merge_rows_twin,
@@ -103,12 +112,17 @@ def _compare_cells(p: Any, i: Any, q: Any, j: Any) -> Any:
         return compare_ints(load_i64(x + 8 * i), load_i64(y + 8 * j))
     if kind == INT32:
         return compare_ints(load_i32(x + 4 * i), load_i32(y + 4 * j))
-    if kind == BYTES:
+    if kind in (BYTES, PADDED):
         i_offset = load_i64(p + 16) + 8 * i
         j_offset = load_i64(q + 16) + 8 * j
         start = load_i64(i_offset)
         other = load_i64(j_offset)
-        return compare_bytes(x + start, load_i64(i_offset + 8) - start, y + other, load_i64(j_offset + 8) - other)
+        i_size = load_i64(i_offset + 8) - start
+        j_size = load_i64(j_offset + 8) - other
+        if kind == PADDED:
+            i_size = unpadded(x + start, i_size)
+            j_size = unpadded(y + other, j_size)
+        return compare_bytes(x + start, i_size, y + other, j_size)
     if kind == DECIMAL:
         return compare_wide(x + 16 * i, y + 16 * j)
     if kind == NUMERIC:
@@ -154,6 +168,10 @@ def _compare_images(p: Any, i: Any, q: Any, j: Any) -> Any:
         if order != 0:
             return order
         return compare_ints(load_i32(x + 16 * i + 4), load_i32(y + 16 * j + 4))
+    if kind == PADDED:
+        i_offset = load_i64(p + 16) + 8 * i
+        j_offset = load_i64(q + 16) + 8 * j
+        return compare_ints(load_i64(i_offset + 8) - load_i64(i_offset), load_i64(j_offset + 8) - load_i64(j_offset))
     return 0
 
 

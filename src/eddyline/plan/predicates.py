@@ -26,7 +26,7 @@ from eddyline.expr.ir import (
     rewrite,
 )
 from eddyline.expr.properties import can_fail
-from eddyline.repr.types import Kind, SqlType
+from eddyline.repr.types import Kind, SqlType, shows_blanks
 
 __all__ = [
     "COMPARISONS",
@@ -102,7 +102,9 @@ def image_blind(expr: Expr) -> bool:
 
 
 def _ambiguous(sql_type: SqlType) -> bool:
-    return sql_type.kind in _AMBIGUOUS or (sql_type.kind is Kind.NUMERIC and sql_type.scale is None)
+    if sql_type.kind is Kind.NUMERIC:
+        return sql_type.scale is None
+    return sql_type.kind in _AMBIGUOUS or shows_blanks(sql_type)
 
 
 def _null_when(expr: Expr, columns: frozenset[int]) -> bool:

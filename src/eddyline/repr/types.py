@@ -21,6 +21,7 @@ real              float32
 double precision  float64
 text, varchar     large_string
 char(n)           large_string                  stored without its trailing blanks, padded on output
+bpchar            large_string                  of no declared length: trailing blanks as given, not part of its value
 bytea             large_binary
 date              date32                        ±infinity are the int32 extremes
 time              time64[us]
@@ -65,6 +66,7 @@ __all__ = [
     "SqlType",
     "arrow_type",
     "numeric",
+    "shows_blanks",
 ]
 
 
@@ -125,6 +127,11 @@ TIMESTAMPTZ: Final = SqlType(Kind.TIMESTAMPTZ)
 INTERVAL: Final = SqlType(Kind.INTERVAL)
 UUID: Final = SqlType(Kind.UUID)
 UNKNOWN: Final = SqlType(Kind.UNKNOWN)
+
+
+def shows_blanks(sql_type: SqlType) -> bool:
+    """Whether values are stored with trailing blanks that no comparison sees (bpchar without a length)."""
+    return sql_type.kind is Kind.BPCHAR and sql_type.length is None
 
 
 def numeric(scale: int | None, precision: int | None = None) -> SqlType:

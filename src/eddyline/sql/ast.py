@@ -91,7 +91,10 @@ def enum_name(message: AstNode, field: str) -> str:
 
 
 def start_of(node: AstNode) -> int:
-    """The byte offset at which an expression starts, -1 when unknown; infix operators start with their left side."""
+    """The byte offset at which an expression starts, -1 when unknown; infix operators start with their left side.
+
+    A cast of a quoted constant is where the constant is: it is read as the type at once."""
+    opening = -1  # of CAST ( around what follows
     while True:
         inner = unwrap(node)
         kind = kind_of(node)
@@ -100,10 +103,20 @@ def start_of(node: AstNode) -> int:
             if left is None:
                 node = inner.lexpr
                 continue
-            return left if left >= 0 else int(inner.location)
-        if kind == "type_cast" and inner.location >= 0:
+            return _earlier(opening, left if left >= 0 else int(inner.location))
+        if kind == "type_cast":
+            if not _is_quoted(inner.arg):
+                opening = _earlier(opening, int(inner.location))
             node = inner.arg
             continue
-        if kind == "type_cast":
-            return int(inner.type_name.location)
-        return int(getattr(inner, "location", -1))
+        return _earlier(opening, int(getattr(inner, "location", -1)))
+
+
+def _is_quoted(node: AstNode) -> bool:
+    """A constant whose type its context decides."""
+    return kind_of(node) == "a_const" and (node.a_const.isnull or node.a_const.WhichOneof("val") == "sval")
+
+
+def _earlier(a: int, b: int) -> int:
+    """The smaller offset of those that are known."""
+    return min(a, b) if a >= 0 and b >= 0 else max(a, b)

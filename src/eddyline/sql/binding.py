@@ -30,10 +30,12 @@ def ascii_position(location: int) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class RowValue:
-    """``(a, b)`` or ``ROW(a, b)``; may stand only where the binder expands it (comparisons, IN, IS NULL)."""
+    """``(a, b)`` or ``ROW(a, b)``; may stand only where the binder expands it (comparisons, IN, IS NULL).
+    ``places``: where the items stand, if that is known."""
 
     items: tuple[Expr, ...]
     position: int | None = None
+    places: tuple[int | None, ...] = ()
 
 
 @dataclass(eq=False, slots=True)

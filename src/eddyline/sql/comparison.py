@@ -27,6 +27,7 @@ __all__ = [
 ]
 
 Value: TypeAlias = Expr | RowValue
+_Pair: TypeAlias = tuple[tuple[Expr, Expr], tuple[int | None, int | None]]
 
 
 def negate(expr: Expr) -> Expr:
@@ -63,8 +64,8 @@ def compare(
         return bind_operator(name, (left, right), context.binding.parameters, position, places)
     pairs = _pairs(left, right, position)
 
-    def one(operator: str, pair: tuple[Expr, Expr]) -> Expr:
-        return bind_operator(operator, pair, context.binding.parameters, position)
+    def one(operator: str, pair: _Pair) -> Expr:
+        return bind_operator(operator, pair[0], context.binding.parameters, position, pair[1])
 
     match name:
         case "=":
@@ -79,34 +80,43 @@ def compare(
     raise unsupported(f"operator {name} on rows", position=position)
 
 
-def _pairs(left: Value, right: Value, position: int | None) -> list[tuple[Expr, Expr]]:
+def _pairs(left: Value, right: Value, position: int | None) -> list[_Pair]:
+    """The items of two rows side by side, each with where it stands."""
     if not isinstance(left, RowValue) or not isinstance(right, RowValue):
         raise unsupported("comparing a row with a single value", position=position)
     if len(left.items) != len(right.items):
         raise make_error("42601", "unequal number of entries in row expressions", position=position)
     if not left.items:
         raise unsupported("comparing rows of zero length", position=position)
-    return list(zip(left.items, right.items, strict=True))
+    nowhere = (None,) * len(left.items)
+    places = zip(left.places or nowhere, right.places or nowhere, strict=True)
+    return list(zip(zip(left.items, right.items, strict=True), places, strict=True))
 
 
-def distinct(context: Context, left: Value, right: Value, position: int | None) -> Expr:
+def distinct(
+    context: Context, left: Value, right: Value, position: int | None, *, places: Sequence[int | None] = ()
+) -> Expr:
     """``left IS DISTINCT FROM right``: never NULL."""
     if isinstance(left, RowValue) or isinstance(right, RowValue):
-        return any_of([distinct(context, a, b, position) for a, b in _pairs(left, right, position)])
+        pairs = _pairs(left, right, position)
+        return any_of([distinct(context, *pair, position, places=where) for pair, where in pairs])
     for side, other in ((left, right), (right, left)):
         if isinstance(side, Literal) and side.value is None and is_unknown(side) and not is_unknown(other):
             return Call("is_not_null", (other,), BOOLEAN)
-    equal = bind_operator("=", (left, right), context.binding.parameters, position)
+    equal = bind_operator("=", (left, right), context.binding.parameters, position, places)
     if not isinstance(equal, Call):
         raise unsupported("IS DISTINCT FROM on these types", position=position)
     return Call("is_distinct_from", equal.args, BOOLEAN)
 
 
-def not_distinct(context: Context, left: Value, right: Value, position: int | None) -> Expr:
+def not_distinct(
+    context: Context, left: Value, right: Value, position: int | None, *, places: Sequence[int | None] = ()
+) -> Expr:
     """``left IS NOT DISTINCT FROM right``: null-safe equality, in the form that joins recognise."""
     if isinstance(left, RowValue) or isinstance(right, RowValue):
-        return all_of([not_distinct(context, a, b, position) for a, b in _pairs(left, right, position)])
-    result = distinct(context, left, right, position)
+        pairs = _pairs(left, right, position)
+        return all_of([not_distinct(context, *pair, position, places=where) for pair, where in pairs])
+    result = distinct(context, left, right, position, places=places)
     if isinstance(result, Call) and result.func == "is_distinct_from":
         return Call("is_not_distinct_from", result.args, BOOLEAN)
     assert isinstance(result, Call)

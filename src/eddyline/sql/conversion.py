@@ -18,7 +18,18 @@ from eddyline.expr.casts import cast_context, category, is_preferred
 from eddyline.expr.ir import Case, Cast, Coalesce, Expr, Literal, Parameter
 from eddyline.expr.text_io import parse_literal
 from eddyline.expr.timezone import UTC, zone_of
-from eddyline.repr.types import BIGINT, INTEGER, NUMERIC, TEXT, UNKNOWN, Kind, SqlType, arrow_type, numeric
+from eddyline.repr.types import (
+    BIGINT,
+    INTEGER,
+    NUMERIC,
+    TEXT,
+    UNKNOWN,
+    Kind,
+    SqlType,
+    arrow_type,
+    numeric,
+    shows_blanks,
+)
 
 __all__ = [
     "Parameters",
@@ -37,6 +48,8 @@ INTEGER_RANGES: Final = {
     Kind.INTEGER: (-(2**31), 2**31 - 1),
     Kind.BIGINT: (-(2**63), 2**63 - 1),
 }
+_MAX_DIGITS: Final = 38
+_FLOATS: Final = (Kind.REAL, Kind.DOUBLE)
 _TEXT_KINDS: Final = (Kind.TEXT, Kind.VARCHAR, Kind.BPCHAR)
 
 
@@ -87,24 +100,26 @@ def integer_literal(value: int) -> Literal:
     return Literal(str(value), numeric(0))
 
 
-def number_literal(text: str) -> Literal:
-    """A constant with a point, an exponent, or too many digits for int, as PostgreSQL's lexer gives it."""
+def number_literal(text: str) -> Expr:
+    """A constant with a point, an exponent, or too many digits for int, as PostgreSQL's lexer gives it.
+
+    One with more digits than a numeric holds is a cast that fails (22003), unless a float is made of it."""
     digits = text.replace("_", "")
-    if digits.lstrip("+-").isdigit():
-        return integer_literal(int(digits))
     if digits.lstrip("+-")[:2].lower() in ("0x", "0o", "0b"):
-        return integer_literal(int(digits, 0))
+        digits = str(int(digits, 0))
+    if digits.lstrip("+-").isdigit() and len(digits.lstrip("+-0")) <= _MAX_DIGITS:
+        return integer_literal(int(digits))
     value = Decimal(digits)
     exponent = value.as_tuple().exponent
     scale = max(0, -exponent) if isinstance(exponent, int) else 0
-    if scale > 38 or value.adjusted() > 38:
-        raise make_error("22003", "value overflows numeric format")
+    if max(scale, 0) + max(value.adjusted() + 1, 0) > _MAX_DIGITS:
+        return Cast(Literal(digits, TEXT), NUMERIC, True)
     return Literal(f"{value:f}", numeric(scale))
 
 
 def same_layout(a: SqlType, b: SqlType) -> bool:
     """Whether columns of the two types look alike and mean the same, so that no Cast is due."""
-    return a.kind is b.kind and arrow_type(a) == arrow_type(b)
+    return a.kind is b.kind and arrow_type(a) == arrow_type(b) and shows_blanks(a) is shows_blanks(b)
 
 
 def coerce(
@@ -127,13 +142,16 @@ def _read_literal(literal: Literal, target: SqlType, zone: str | None, *, explic
     text = str(literal.value)
     if target.kind in _TEXT_KINDS:
         bare = SqlType(target.kind)
-        value = text.rstrip(" ") if target.kind is Kind.BPCHAR else text
+        value = text.rstrip(" ") if target.kind is Kind.BPCHAR and target.length is not None else text
         if target.length is None or len(value) <= target.length:
             return Literal(value, target)
         return Cast(Literal(text, bare if target.kind is not Kind.BPCHAR else TEXT), target, explicit)
     try:
-        if target.kind is Kind.NUMERIC and target.precision is None and target.scale is None:
+        if target.kind is Kind.NUMERIC and target.scale is None:
             return _numeric_literal(str(parse_literal(text, NUMERIC)))
+        if target.precision is not None:
+            parse_literal(text, SqlType(target.kind))  # what its modifier refuses has no position
+            position = None
         return Literal(parse_literal(text, target, UTC if zone is None else zone_of(zone)), target)
     except Error as error:
         if error.position is None:
@@ -152,6 +170,10 @@ def _cast(expr: Expr, target: SqlType, *, explicit: bool, zone: str | None = Non
     source = expr.type
     if source == target:
         return expr
+    if target.kind in _FLOATS and source.kind is Kind.NUMERIC and isinstance(expr, Cast):
+        digits = expr.input
+        if isinstance(digits, Literal) and digits.type == TEXT and expr.type == NUMERIC:
+            return Cast(digits, target, True)  # past a numeric that may hold fewer digits than the float
     if isinstance(expr, Literal):
         if expr.value is None:
             return Literal(None, target)
@@ -238,7 +260,8 @@ def _merge_modifiers(types: Sequence[SqlType], exprs: Sequence[Expr], kind: Kind
             return numeric(scales.pop(), precisions.pop() if len(precisions) == 1 else None)
         return NUMERIC
     first = types[0]
-    return first if all(t == first for t in types) else SqlType(kind)
+    free = any(is_unknown(e) and not _is_null(e) for e in exprs)  # a quoted or parameter value has any length
+    return first if not free and all(t == first for t in types) else SqlType(kind)
 
 
 def _is_null(expr: Expr) -> bool:

@@ -34,7 +34,7 @@ from eddyline.expr.ir import (
 )
 from eddyline.plan import relation as plan
 from eddyline.plan.relation import JoinKind, Relation
-from eddyline.repr.types import BIGINT, BOOLEAN, TEXT, Kind, SqlType
+from eddyline.repr.types import BIGINT, BOOLEAN, TEXT, Kind, SqlType, shows_blanks
 from eddyline.sql.algebra import (
     Cte,
     CteRef,
@@ -509,7 +509,7 @@ def _prints_differently(sql_type: SqlType) -> bool:
             return sql_type.scale is None
         case Kind.REAL | Kind.DOUBLE | Kind.INTERVAL:
             return True
-    return False
+    return shows_blanks(sql_type)
 
 
 def _domain_ids(domain: Lowered | None) -> tuple[int, ...]:

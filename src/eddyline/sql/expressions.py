@@ -40,7 +40,7 @@ from eddyline.sql.conversion import (
 )
 from eddyline.sql.functions import bind_function, bind_grouping
 from eddyline.sql.membership import bind_in_list, bind_quantified_array, bind_sublink
-from eddyline.sql.resolution import bind_operator
+from eddyline.sql.resolution import bind_operator, target_type
 from eddyline.sql.type_names import type_of_name
 
 __all__ = ["bind", "bind_boolean", "bind_value"]
@@ -118,7 +118,8 @@ def _parameter(node: AstNode, context: Context) -> Expr:
 
 def _row(node: AstNode, context: Context) -> RowValue:
     expect_fields(node, ("args", "row_format", "location"), context.at(node))
-    return RowValue(tuple(bind(a, context) for a in node.args), context.at(node))
+    items = tuple(bind(a, context) for a in node.args)
+    return RowValue(items, context.at(node), tuple(position_of(a, context) for a in node.args))
 
 
 def _operator_name(node: AstNode, context: Context) -> str:
@@ -145,7 +146,8 @@ def _is_plain_operator(node: AstNode) -> bool:
 def _op(node: AstNode, context: Context) -> Expr:
     if not node.HasField("lexpr"):
         name = _operator_name(node, context)
-        return bind_operator(name, (bind(node.rexpr, context),), context.binding.parameters, context.at(node))
+        place = position_of(node.rexpr, context)
+        return bind_operator(name, (bind(node.rexpr, context),), context.binding.parameters, context.at(node), (place,))
     spine = [node]
     while _is_plain_operator(spine[-1].lexpr):
         spine.append(spine[-1].lexpr.a_expr)
@@ -189,22 +191,32 @@ def bind_row_subquery(node: AstNode, context: Context) -> RowValue:
     return RowValue(items, context.at(node))
 
 
+def _sides(node: AstNode, context: Context) -> tuple[int | None, int | None]:
+    """Where the two operands stand."""
+    return position_of(node.lexpr, context), position_of(node.rexpr, context)
+
+
 def _distinct(node: AstNode, context: Context) -> Expr:
-    return distinct(context, bind_value(node.lexpr, context), bind_value(node.rexpr, context), context.at(node))
+    left, right = bind_value(node.lexpr, context), bind_value(node.rexpr, context)
+    return distinct(context, left, right, context.at(node), places=_sides(node, context))
 
 
 def _not_distinct(node: AstNode, context: Context) -> Expr:
-    return not_distinct(context, bind_value(node.lexpr, context), bind_value(node.rexpr, context), context.at(node))
+    left, right = bind_value(node.lexpr, context), bind_value(node.rexpr, context)
+    return not_distinct(context, left, right, context.at(node), places=_sides(node, context))
 
 
 def _nullif(node: AstNode, context: Context) -> Expr:
     left, right = bind(node.lexpr, context), bind(node.rexpr, context)
-    equal = bind_operator("=", (left, right), context.binding.parameters, context.at(node))
+    parameters, places = context.binding.parameters, _sides(node, context)
+    equal = bind_operator("=", (left, right), parameters, context.at(node), places)
     assert isinstance(equal, Call)
-    # The result is the first operand as the comparison takes it; within a family PostgreSQL compares without a cast.
-    taken = equal.args[0]
-    same_family = any(left.type.kind in f and taken.type.kind in f for f in _FAMILIES)
-    result = left if left.type.kind is taken.type.kind or same_family else taken
+    # The result is the first operand as the operator is declared to take it, which has varchar as text and, within a
+    # family, every type as it is; a number keeps the digits that it shows.
+    taken = equal.args[0].type.kind
+    same_family = any(left.type.kind in f and taken in f for f in _FAMILIES)
+    kind = Kind.TEXT if taken is Kind.VARCHAR else taken
+    result = left if same_family else coerce(left, target_type(kind, left), parameters, position=places[0])
     return Case(((equal, Literal(None, result.type)),), result, result.type)
 
 
@@ -218,23 +230,28 @@ def _in(node: AstNode, context: Context) -> Expr:
 
 def _like(node: AstNode, context: Context) -> Expr:
     left, right = bind(node.lexpr, context), bind(node.rexpr, context)
-    return bind_operator(_operator_name(node, context), (left, right), context.binding.parameters, context.at(node))
+    name, places = _operator_name(node, context), _sides(node, context)
+    return bind_operator(name, (left, right), context.binding.parameters, context.at(node), places)
 
 
 def _between(node: AstNode, context: Context) -> Expr:
     kind = enum_name(node, "kind")
     value = bind_value(node.lexpr, context)
-    position = context.at(node)
+    position, start = context.at(node), position_of(node.lexpr, context)
     first, second = node.rexpr.list.items
-    low = bind_value(first, context)
-    compare(context, ">=", value, low, position)  # its errors come before those of the second bound
-    high = bind_value(second, context)
+    low = (bind_value(first, context), position_of(first, context))
 
-    def both(a: Value, b: Value) -> Expr:
-        return all_of([compare(context, ">=", value, a, position), compare(context, "<=", value, b, position)])
+    def test(name: str, bound: tuple[Value, int | None]) -> Expr:
+        return compare(context, name, value, bound[0], position, places=(start, bound[1]))
 
-    def neither(a: Value, b: Value) -> Expr:
-        return any_of([compare(context, "<", value, a, position), compare(context, ">", value, b, position)])
+    test(">=", low)  # its errors come before those of the second bound
+    high = (bind_value(second, context), position_of(second, context))
+
+    def both(a: tuple[Value, int | None], b: tuple[Value, int | None]) -> Expr:
+        return all_of([test(">=", a), test("<=", b)])
+
+    def neither(a: tuple[Value, int | None], b: tuple[Value, int | None]) -> Expr:
+        return any_of([test("<", a), test(">", b)])
 
     match kind:
         case "AEXPR_BETWEEN":
@@ -364,7 +381,7 @@ def _type_cast(node: AstNode, context: Context) -> Expr:
     target, unit = _cast_target(node, context)
     value = bind(node.arg, context)
     if unit is not None:
-        if not isinstance(value, Literal) or not _is_number(value.value):
+        if not isinstance(value, Literal) or not is_unknown(value) or not _is_whole(value.value):
             raise unsupported("interval with fields", position=position)
         value = Literal(f"{value.value} {unit}", UNKNOWN)
     return explicit_cast(value, target, context, position, position_of(node.arg, context))
@@ -389,9 +406,9 @@ def _cast_target(node: AstNode, context: Context) -> tuple[SqlType, str | None]:
     return type_of_name(type_name, context.binding.locate), None
 
 
-def _is_number(value: object) -> bool:
-    text = str(value).strip().lstrip("+-")
-    return text.replace(".", "", 1).isdigit()
+def _is_whole(value: object) -> bool:
+    """A fraction of the unit would have smaller fields, which the type drops."""
+    return str(value).strip().lstrip("+-").isdigit()
 
 
 def _sql_value(node: AstNode, context: Context) -> Expr:

@@ -9,7 +9,7 @@ from typing import Final, Protocol
 from eddyline.errors import make_error, unsupported
 from eddyline.expr.functions import aggregate_overloads, overloads
 from eddyline.expr.ir import AggregateCall, Call, Expr
-from eddyline.repr.types import INTEGER, TEXT, TIMESTAMPTZ, SqlType
+from eddyline.repr.types import INTEGER, TEXT, TIMESTAMPTZ, Kind, SqlType
 from eddyline.sql.algebra import FreeIds, aggregate_exprs
 from eddyline.sql.ast import AstNode, expect_fields, name_list, start_of
 from eddyline.sql.binding import Block, Context
@@ -204,7 +204,9 @@ class Bind(Protocol):
 
 
 class ExplicitCast(Protocol):
-    def __call__(self, value: Expr, target: SqlType, context: Context, position: int | None, /) -> Expr: ...
+    def __call__(
+        self, value: Expr, target: SqlType, context: Context, position: int | None, literal_position: int | None, /
+    ) -> Expr: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,6 +248,8 @@ def bind_function(
     if not overloads(call.name):
         return _without_overloads(call, args, cast)
     places = [context.binding.locate(start_of(a)) for a in node.args]
+    if call.name == "timezone" and args[1:] and args[1].type.kind is Kind.TIME:
+        raise unsupported("a time zone for a time, which gives time with time zone,", position=position)
     return bind_call(call.name, args, context.binding.parameters, position, places)
 
 
@@ -253,7 +257,8 @@ def _without_overloads(call: _Call, args: Sequence[Expr], cast: ExplicitCast) ->
     """``int4(x)``, ``text(x)`` are casts; what PostgreSQL has and we don't is 0A000."""
     kind = TYPE_KINDS.get(call.name)
     if kind is not None and len(args) == 1:
-        return cast(args[0], SqlType(kind), call.context, call.position)
+        place = call.context.binding.locate(start_of(call.node.args[0]))
+        return cast(args[0], SqlType(kind), call.context, call.position, place)
     if call.name in _KNOWN_UNSUPPORTED:
         raise unsupported(f"function {call.name}", position=call.position)
     return bind_call(call.name, args, call.context.binding.parameters, call.position)

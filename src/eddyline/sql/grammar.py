@@ -31,14 +31,18 @@ _SHORT_BYTES: Final = 2 * MAX_DEPTH
 _STACK_MESSAGE: Final = "stack depth limit exceeded"
 _STACK_HINT: Final = "Nest the statement's expressions less deeply."
 
-#: SQLSTATEs of the errors that the grammar raises with something other than 42601.
+#: SQLSTATEs of the errors that the grammar raises, 42601 where none is listed; the last that fits counts.
 _SQLSTATES: Final[tuple[tuple[str, str], ...]] = (
-    ("invalid Unicode", "22025"),
+    ("invalid Unicode escape", "22025"),
+    ("invalid Unicode escape value", "42601"),
+    ("precision for type float", "22023"),
     ("unsafe use of", "22P06"),
     ("invalid byte sequence", "22021"),
     ("memory exhausted", "54001"),
     ("stack depth limit exceeded", "54001"),
 )
+#: The C function that reads U&'…', whose errors are all syntax errors.
+_UNICODE_ESCAPES: Final = "str_udeescape"
 _NOT_SUPPORTED: Final = re.compile(r"not (yet )?(supported|implemented)")
 
 #: Guards protobuf's process-wide nesting limit while it is lifted; held for one decode of a deep statement.
@@ -103,6 +107,8 @@ def _grammar_error(error: PgQueryError) -> GrammarError:
     for prefix, code in _SQLSTATES:
         if message.startswith(prefix):
             sqlstate = code
+    if error.funcname == _UNICODE_ESCAPES:
+        sqlstate = "42601"
     if sqlstate == "54001":
         return GrammarError(_STACK_MESSAGE, sqlstate, error.cursorpos, _STACK_HINT)
     return GrammarError(message, sqlstate, error.cursorpos)

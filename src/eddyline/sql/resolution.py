@@ -24,7 +24,7 @@ from eddyline.sql.conversion import (
     same_layout,
 )
 
-__all__ = ["NEGATED", "bind_aggregate", "bind_call", "bind_operator", "choose_overload"]
+__all__ = ["NEGATED", "bind_aggregate", "bind_call", "bind_operator", "choose_overload", "target_type"]
 
 COMPARISONS: Final = frozenset(("eq", "ne", "lt", "le", "gt", "ge"))
 #: the comparison that holds exactly where the other fails

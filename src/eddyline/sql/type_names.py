@@ -132,11 +132,11 @@ def _numeric(typmods: list[int], position: int | None) -> SqlType:
         raise make_error("22023", f"NUMERIC precision {precision} must be between 1 and 1000", position=position)
     if not -1000 <= scale <= 1000:
         raise make_error("22023", f"NUMERIC scale {scale} must be between -1000 and 1000", position=position)
-    if precision > MAX_PRECISION or not 0 <= scale <= precision:
+    if precision > MAX_PRECISION or not 0 <= scale <= MAX_PRECISION:
         raise unsupported(
             f"numeric({precision},{scale})",
             position=position,
-            hint=f"Precision is at most {MAX_PRECISION}, and scale lies between 0 and the precision.",
+            hint=f"Precision is at most {MAX_PRECISION}, and scale lies between 0 and {MAX_PRECISION}.",
         )
     return numeric(scale, precision)
 

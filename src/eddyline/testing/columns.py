@@ -31,6 +31,7 @@ from eddyline.repr.types import (
     SqlType,
     arrow_type,
     numeric,
+    shows_blanks,
 )
 
 __all__ = ["ALL_TYPES", "random_column"]
@@ -74,6 +75,7 @@ _TEXTS: Final = [
     "\U0001f300",
     "longer than eight bytes",
 ]
+_PADDED: Final = [*_TEXTS, " ", "a ", "a   ", "ab ", "abcdefgh  ", "abcdefghi ", "longer than eight bytes  "]
 _FLOATS: Final = [0.0, -0.0, 1.5, -1.5, float("nan"), float("inf"), float("-inf"), 5e-40, 3.0e38]
 _NUMERICS: Final = [
     (0, 0), (0, 3), (1, 0), (10, 1), (100, 2), (-1, 0), (-10, 1), (15, 1), (150, 2), (10**38 - 1, 0), (1, 38),
@@ -113,7 +115,8 @@ def _value(kind: SqlType, rng: Random) -> Any:
         if kind.scale is None:
             return _numeric_image(*rng.choice(_NUMERICS))
         return rng.choice([0, 1, -1, 100, 10**38 - 1, 1 - 10**38, 2**64, -(2**64)])
-    return pools.get(kind.kind, lambda: rng.choice(_TEXTS))()
+    texts = _PADDED if shows_blanks(kind) else _TEXTS
+    return pools.get(kind.kind, lambda: rng.choice(texts))()
 
 
 def random_column(kind: SqlType, rows: int, rng: Random, *, nulls: float = 0.2, sliced: bool = True) -> pa.Array:

@@ -62,6 +62,8 @@ def _image(value: LiteralValue, sql_type: SqlType) -> tuple[object, ...]:
             return tuple(int(p) for p in str(value).split())
         case Kind.REAL | Kind.DOUBLE:
             return (math.copysign(1.0, float(value)),)
+        case Kind.BPCHAR:
+            return (len(str(value)),)
     return ()
 
 

@@ -21,7 +21,6 @@ import pyarrow as pa
 
 from eddyline.kernels.cells import (
     BITS,
-    BYTES,
     DECIMAL,
     FLOAT32,
     FLOAT64,
@@ -30,7 +29,9 @@ from eddyline.kernels.cells import (
     INT64,
     INTERVAL,
     NUMERIC,
+    PADDED,
     UUID,
+    VARLEN,
     cell,
     image,
     sql_key,
@@ -71,8 +72,8 @@ def _value(kind: int, value: Any) -> bytes:
         return bytes([value])
     if kind == UUID:
         return bytes(value)
-    if kind == BYTES:
-        return bytes(value).replace(b"\0", b"\0\xff") + b"\0\0"
+    if kind in VARLEN:
+        return bytes(sql_key(kind, value)).replace(b"\0", b"\0\xff") + b"\0\0"
     if kind == NUMERIC:
         return _numeric(*value)
     assert kind == INTERVAL
@@ -98,6 +99,8 @@ def _numeric(coefficient: int, scale: int) -> bytes:
 
 def _image(kind: int, value: Any) -> bytes:
     """What tells equal values apart."""
+    if kind == PADDED:
+        return len(value).to_bytes(8, "big")
     if kind in (FLOAT32, FLOAT64):
         return bytes([image(kind, value)])
     if kind == NUMERIC:

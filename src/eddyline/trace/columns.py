@@ -40,7 +40,6 @@ _KINDS: Final = {
     Kind.DOUBLE: cells.FLOAT64,
     Kind.TEXT: cells.BYTES,
     Kind.VARCHAR: cells.BYTES,
-    Kind.BPCHAR: cells.BYTES,
     Kind.BYTEA: cells.BYTES,
     Kind.DATE: cells.INT32,
     Kind.TIME: cells.INT64,
@@ -76,12 +75,15 @@ class SortItem(Protocol):
 
 def cell_kinds(types: Sequence[SqlType]) -> tuple[int, ...]:
     """The cell kind of each column."""
-    return tuple(
-        (cells.NUMERIC if t.scale is None else cells.DECIMAL)
-        if t.kind is Kind.NUMERIC
-        else _KIND_OF_NAME[t.kind._value_]
-        for t in types
-    )
+    return tuple(_cell_kind(t) for t in types)
+
+
+def _cell_kind(sql_type: SqlType) -> int:
+    if sql_type.kind is Kind.NUMERIC:
+        return cells.NUMERIC if sql_type.scale is None else cells.DECIMAL
+    if sql_type.kind is Kind.BPCHAR:
+        return cells.PADDED if sql_type.length is None else cells.BYTES
+    return _KIND_OF_NAME[sql_type.kind._value_]
 
 
 def address_of(array: npt.NDArray[np.generic]) -> int:
@@ -97,7 +99,7 @@ def describe(columns: Sequence[pa.Array], kinds: Sequence[int]) -> Int64s:
         buffers = array.buffers()
         offset = array.offset
         validity = buffers[0].address if buffers[0] is not None and array.null_count else 0
-        if kind == cells.BYTES:
+        if kind in cells.VARLEN:
             offsets = buffers[1].address + 8 * offset if buffers[1] is not None else 0
             values = buffers[2].address if buffers[2] is not None else 0
         else:
@@ -119,7 +121,7 @@ def varlen_bytes(descriptors: Int64s, rows: int) -> list[int]:
     """Bytes of values per column; 0 unless varlen."""
     out = []
     for kind, _, offsets, _, _, _ in descriptors.tolist():
-        if kind == cells.BYTES and rows:
+        if kind in cells.VARLEN and rows:
             first = ctypes.c_int64.from_address(offsets).value
             out.append(ctypes.c_int64.from_address(offsets + 8 * rows).value - first)
         else:
@@ -158,7 +160,7 @@ class ColumnBuffers:
         for kind, size, null in zip(kinds, varlen, nullable, strict=True):
             validity = pa.py_buffer(np.zeros((rows + 7) // 8, np.uint8)) if null else None
             bitmap = validity.address if validity is not None else 0
-            if kind == cells.BYTES:
+            if kind in cells.VARLEN:
                 offsets = _allocate(8 * (rows + 1))
                 ctypes.c_int64.from_address(offsets.address).value = 0
                 values = _allocate(size)
@@ -194,7 +196,7 @@ def gather_columns(
     short = len(rows) <= SHORT_ROWS
     sized = np.zeros((columns, OUT), np.int64)
     varlen = [0] * columns
-    if cells.BYTES in kinds:
+    if any(kind in cells.VARLEN for kind in kinds):
         (sizes.short if short else sizes)(descs, skip, runs, rows, sized)
         varlen = sized[:, 3].tolist()
         short = short and sum(varlen) <= SHORT_BYTES

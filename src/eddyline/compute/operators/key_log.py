@@ -36,13 +36,13 @@ class _Column:
     def __init__(self, kind: int) -> None:
         self.kind = kind
         self.values: UInt8s = np.zeros(64, np.uint8)
-        self.offsets: Int64s = np.zeros(17 if kind == cells.BYTES else 0, np.int64)
+        self.offsets: Int64s = np.zeros(17 if kind in cells.VARLEN else 0, np.int64)
         self.validity: UInt8s | None = None
 
     def reserve(self, rows: int, varlen: int) -> None:
         """Room for ``rows`` rows, and for ``varlen`` bytes of values if it is varlen."""
         bits = (rows + 7) // 8
-        if self.kind == cells.BYTES:
+        if self.kind in cells.VARLEN:
             self.offsets = grown(self.offsets, rows + 1)
             size = varlen
         else:
@@ -61,7 +61,7 @@ class _Column:
 
     def addresses(self) -> tuple[int, int, int]:
         """Of values, offsets (0: none), validity (0: none)."""
-        offsets = address_of(self.offsets) if self.kind == cells.BYTES else 0
+        offsets = address_of(self.offsets) if self.kind in cells.VARLEN else 0
         return address_of(self.values), offsets, 0 if self.validity is None else address_of(self.validity)
 
     @property
@@ -100,7 +100,7 @@ class KeyLog:
         runs = np.zeros(count, np.int64)
         short = count <= SHORT_ROWS
         outs = np.zeros((len(self._kinds), OUT), np.int64)
-        if cells.BYTES in self._kinds:
+        if any(kind in cells.VARLEN for kind in self._kinds):
             (sizes.short if short else sizes)(source, 0, runs, picked, outs)
             short = short and int(outs[:, 3].sum()) <= SHORT_BYTES
         for i, column in enumerate(self._columns):
