@@ -25,6 +25,7 @@ LAYERS: tuple[frozenset[str], ...] = tuple(
         "sql",
         "protocol",
         "compute storage",
+        "clusterd",
         "controller",
         "adapter",
         "frontends",

@@ -13,7 +13,7 @@ NAMES = """
     ROWID STRING Subscription SubscriptionChange Time TimeFromTicks Timestamp TimestampFromTicks Warning
     __version__ aconnect apilevel connect paramstyle threadsafety
 """
-CONNECT = "path workers interactive memory_limit process_settings"
+CONNECT = "path workers interactive memory_limit process_settings processes"
 
 
 def public(owner: object) -> set[str]:

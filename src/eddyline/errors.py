@@ -131,6 +131,7 @@ class InternalError(DatabaseError):
 
 
 _BY_CLASS: dict[str, type[DatabaseError]] = {
+    "08": OperationalError,
     "0A": NotSupportedError,
     "21": DataError,
     "22": DataError,

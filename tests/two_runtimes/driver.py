@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import cast
 
@@ -52,11 +52,19 @@ Pairs = list[tuple[int | None, int | None]]
 class Driver:
     """A store and a replica; nothing moves but what is told to."""
 
-    def __init__(self, workers: int = 1, *, logging: bool = False) -> None:
+    def __init__(
+        self,
+        workers: int = 1,
+        *,
+        logging: bool = False,
+        configure: Callable[[Mapping[str, str]], None] | None = None,
+    ) -> None:
         self.hasher = Hasher(7)
         self.store = TableStore(self.hasher, retention_us=1_000_000)
         ticks = itertools.count(0, 1_000_000)
-        self.pair = Pair(self.store, self.hasher, workers=workers, threads=False, clock=lambda: next(ticks))
+        self.pair = Pair(
+            self.store, self.hasher, workers=workers, configure=configure, threads=False, clock=lambda: next(ticks)
+        )
         self.responses: list[Response] = []
         self.uuids = itertools.count(1)
         self.connections = itertools.count(1)

@@ -8,7 +8,6 @@ from typing import Any
 import msgspec
 import pytest
 
-from eddyline.adapter.process import ProcessSettings
 from eddyline.compute import interactive as interactive_module
 from eddyline.compute import ledger as ledger_module
 from eddyline.compute.exports import IndexExport
@@ -24,7 +23,7 @@ from eddyline.controller.controller import Controller
 from eddyline.protocol.client import ResponseQueue
 from eddyline.protocol.history import CommandHistory
 from eddyline.protocol.logs import LOGS
-from eddyline.protocol.messages import AllowCompaction, CancelPeek, Command, Frontiers, Peek
+from eddyline.protocol.messages import AllowCompaction, CancelPeek, Command, Frontiers, Peek, UpdateConfiguration
 from eddyline.protocol.multiplexer import Multiplexer
 from eddyline.repr.ids import is_log
 from eddyline.repr.time import EMPTY, Frontier, Time
@@ -342,13 +341,20 @@ def canceled_reads_keep_their_imports(patch: Patch) -> None:
 
 
 def every_runtime_applies_settings(patch: Patch) -> None:
-    original = Runtime.__init__
+    original, handle = Runtime.__init__, InteractiveWorker._handle
+    appliers: dict[object, Any] = {}
 
     def begin(self: Runtime, *args: Any, **kwargs: Any) -> None:
-        ProcessSettings.acquire()
         original(self, *args, **kwargs)
+        appliers[self._commanded[0]] = kwargs.get("configure")
+
+    def apply(self: InteractiveWorker, command: Command) -> None:
+        if isinstance(command, UpdateConfiguration) and appliers.get(self) is not None:
+            appliers[self](command.parameters)
+        handle(self, command)
 
     patch.setattr(Runtime, "__init__", begin)
+    patch.setattr(InteractiveWorker, "_handle", apply)
 
 
 def logs_are_recorded_late(patch: Patch) -> None:

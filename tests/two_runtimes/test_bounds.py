@@ -12,6 +12,7 @@ import pytest
 import eddyline
 from eddyline.compute.interactive import InteractiveWorker
 from eddyline.compute.pair import Pair
+from eddyline.compute.runtime import Runtime
 from eddyline.compute.worker import Worker
 
 _ROWS = 10_000
@@ -36,6 +37,7 @@ def workers(db: eddyline.Connection) -> list[Worker]:
     """Those that render reads."""
     replica = db._engine._replica
     runtime = replica.interactive if isinstance(replica, Pair) else replica
+    assert isinstance(runtime, Runtime)
     return [w.lane if isinstance(w, InteractiveWorker) else w for w in runtime._commanded]  # type: ignore[misc]  # both
 
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pytest
 
 from eddyline.compute.layout import WorkerLayout, interactive_layout
+from eddyline.compute.process_settings import SWITCH_INTERVAL
 from eddyline.errors import DatabaseError
 from eddyline.expr.ir import Call, Column, FilterStep, Literal, Mfp
 from eddyline.plan.dataflow import Arrange, ExportIndex, ImportIndex, ImportSource, MapFilterProject
-from eddyline.protocol.messages import Frontiers, InitializationComplete, Peek
+from eddyline.protocol.messages import Frontiers, InitializationComplete, Peek, UpdateConfiguration
 from eddyline.repr.time import EMPTY, Frontier, Time
 from eddyline.repr.types import BIGINT, BOOLEAN
 from eddyline.trace.trace import Trace
@@ -323,6 +326,23 @@ def test_i18_a_bound_import_holds_nothing() -> None:
     d.settle()
     assert "t1" in d.lane()._exporters, "the read is still there"
     assert d.trace("i").since == 2
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_i19_process_settings_are_applied_by_one_runtime(workers: int) -> None:
+    applied: list[Mapping[str, str]] = []
+    d = Driver(workers, configure=applied.append)
+    settings = {SWITCH_INTERVAL: "700"}
+    d.send(UpdateConfiguration(settings))
+    d.serve()
+    assert applied == [], "until maintenance comes to it, the interactive runtime serves with the former values"
+    d.settle()
+    assert applied == [settings]
+    d.hello()
+    d.send(UpdateConfiguration(settings))
+    d.send(InitializationComplete())
+    d.settle()
+    assert applied == [settings, settings], "once for each connection"
 
 
 def test_i20_maintenance_does_not_wait_for_a_reader() -> None:

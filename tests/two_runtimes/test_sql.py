@@ -10,7 +10,6 @@ import pyarrow as pa
 import pytest
 
 import eddyline
-from eddyline.adapter.process import ProcessSettings
 from eddyline.adapter.system_settings import INTERACTIVE_DATAFLOWS, INTERACTIVE_RUNTIME, SystemSettings
 from eddyline.compute.operators.arrange import ArrangeOperator
 
@@ -21,19 +20,6 @@ Rows = list[tuple[object, ...]]
 def db(request: pytest.FixtureRequest) -> Iterator[eddyline.Connection]:
     with eddyline.connect(interactive=request.param) as connection:
         yield connection
-
-
-def test_i19_process_settings_are_applied_by_one_runtime(monkeypatch: pytest.MonkeyPatch) -> None:
-    applied: list[ProcessSettings] = []
-    original = ProcessSettings.acquire
-
-    def acquire() -> ProcessSettings:
-        applied.append(original())
-        return applied[-1]
-
-    monkeypatch.setattr(ProcessSettings, "acquire", staticmethod(acquire))
-    with eddyline.connect(interactive=True):
-        assert len(applied) == 1
 
 
 def test_threads_are_named_after_their_runtime() -> None:

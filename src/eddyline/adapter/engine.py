@@ -25,13 +25,16 @@ from eddyline.adapter.catalog import Catalog
 from eddyline.adapter.gil_sampler import GilSampler
 from eddyline.adapter.locks import LockTable
 from eddyline.adapter.metrics import DatabaseMetrics, exposition
-from eddyline.adapter.process import ProcessSettings
+from eddyline.adapter.provisioning import Provisioning, replica_spec
 from eddyline.adapter.system_settings import GIL_SAMPLING, INTERACTIVE_DATAFLOWS, QUERY_MAX_MEMORY, SystemSettings
 from eddyline.adapter.timeline import Timeline, wall_clock
 from eddyline.compute.pair import Pair
+from eddyline.compute.process_settings import GUEST_SWITCH_INTERVAL_US, SWITCH_INTERVAL, GuestSettings
 from eddyline.compute.solo import Solo
 from eddyline.controller.controller import Collections, Controller
 from eddyline.controller.events import Event, PeekAnswered, ReplicaFailed, SubscriptionChanged
+from eddyline.controller.processes import ReplicaProcesses
+from eddyline.controller.remote import RemoteReplica
 from eddyline.errors import Error, InterfaceError, make_error
 from eddyline.protocol.messages import Peek, PeekResponse, Response, SubscribeResponse
 from eddyline.repr.batch import Batch
@@ -43,7 +46,9 @@ __all__ = ["Engine", "Waiter"]
 
 _log = logging.getLogger("eddyline.engine")
 _PLAN_CACHE_SIZE = 1024
+#: restarts within a minute that come at once; the next ones wait, twice as long each time
 _RESTARTS_PER_MINUTE = 5
+_LONGEST_PAUSE_SECONDS = 10.0
 
 
 class Waiter:
@@ -69,6 +74,11 @@ class Waiter:
 
 
 class Engine:
+    """``provisioning``: a replica in processes of its own; without, one of ``workers`` threads in this process.
+
+    Raises 58000 if those processes do not come up.
+    """
+
     def __init__(
         self,
         *,
@@ -76,6 +86,7 @@ class Engine:
         interactive: bool = True,
         memory_limit_bytes: int | None = None,
         process_settings: bool = True,
+        provisioning: Provisioning | None = None,
         clock: Callable[[], int] = wall_clock,
     ) -> None:
         self.workers = workers
@@ -99,11 +110,24 @@ class Engine:
         self._feeds: dict[str, Callable[[SubscribeResponse], None]] = {}  # guarded by _control
         self._plans: OrderedDict[object, object] = OrderedDict()  # guarded by _plans_lock
         self._plans_lock = threading.Lock()
-        self._restarts: deque[float] = deque()  # guarded by _control
+        self._restarts: deque[float] = deque()  # guarded by _rebuilding
         self._pid = os.getpid()
         self._closed = False
-        self._process = ProcessSettings.acquire() if process_settings else None
-        self._replica = self._start_replica()
+        self._ending = threading.Event()
+        self._rebuilding = threading.Lock()  # before _control; held while a replica is replaced
+        self._guest = GuestSettings()
+        self._processes: ReplicaProcesses | None = None
+        parameters = {SWITCH_INTERVAL: str(GUEST_SWITCH_INTERVAL_US)} if process_settings else {}
+        if provisioning is not None:
+            self._processes = ReplicaProcesses(lambda: replica_spec(provisioning, self.system), self.store, self.hasher)
+            parameters = dict(provisioning.process_settings)
+        try:
+            self._controller.update_configuration(parameters)
+            self._replica = self._start_replica()
+        except BaseException:
+            if self._processes is not None:
+                self._processes.close()
+            raise
         with self._control:
             self._controller.attach_replica(self._replica)
         _OPEN.add(self)
@@ -144,16 +168,25 @@ class Engine:
         for waiter in waiters:
             waiter.fail(make_error("57P01", "the database was closed"))
         _OPEN.discard(self)
+        self._ending.set()
         self._gil_sampler.run(on=False)
         self.store.close()
         self.locks.close()
         self._replica.close()
-        if self._process is not None:
-            self._process.release()
+        if self._processes is not None:
+            self._processes.close()
+        self._guest.close()
 
-    def _start_replica(self) -> Solo | Pair:
+    @property
+    def replica_processes(self) -> ReplicaProcesses | None:
+        """What hosts the replica; None: this process."""
+        return self._processes
+
+    def _start_replica(self) -> Solo | Pair | RemoteReplica:
+        if self._processes is not None:
+            return self._processes.connect(self._respond)
         kind = Pair if self.interactive else Solo
-        return kind(self.store, self.hasher, workers=self.workers, listener=self._respond)
+        return kind(self.store, self.hasher, workers=self.workers, configure=self._guest.apply, listener=self._respond)
 
     def alter_system(self, name: str | None, values: tuple[str, ...] | None) -> None:
         """Sets or resets (``values`` None) settings of the database, which take effect at once."""
@@ -167,11 +200,11 @@ class Engine:
         self._gil_sampler.run(on=self.system.enabled(GIL_SAMPLING) and not self._closed)
 
     def metrics_text(self) -> str:
-        """What the database counts of itself, in Prometheus' text format."""
+        """What the database counts of itself, in Prometheus' text format; not what other processes count."""
         self.check_usable()
         replica = self._replica
-        gap = replica.hold_gap_us()
-        return exposition(self.metrics, replica.runtimes, hold_gap_us=gap, stored_bytes=self.store.nbytes())
+        runtimes, gap = ((), None) if isinstance(replica, RemoteReplica) else (replica.runtimes, replica.hold_gap_us())
+        return exposition(self.metrics, runtimes, hold_gap_us=gap, stored_bytes=self.store.nbytes())
 
     # -- controller -----------------------------------------------------------------------------------------------
 
@@ -263,28 +296,42 @@ class Engine:
                     take(event.response)
             case ReplicaFailed():
                 _log.error("the replica failed and is rebuilt: %s", event.message)
-                threading.Thread(target=self._rebuild, name="eddyline-rebuild", daemon=True).start()
+                failed = self._replica
+                threading.Thread(target=self._rebuild, args=(failed,), name="eddyline-rebuild", daemon=True).start()
             case _:
                 pass
 
-    def _rebuild(self) -> None:
-        """Replaces a failed replica in place; after several failures in a minute it waits before the next try."""
-        failed = self._replica
-        failed.close()
-        with self._control:
-            now = time.monotonic()
-            self._restarts.append(now)
-            while self._restarts and self._restarts[0] < now - 60:
-                self._restarts.popleft()
-            pause = 0.0 if len(self._restarts) <= _RESTARTS_PER_MINUTE else 10.0
-        if pause:
-            time.sleep(pause)
-        with self._control:
-            if self._closed or self._replica is not failed:
-                return
-            self._replica = self._start_replica()
-            self._controller.attach_replica(self._replica)
-            self._moved.notify_all()
+    def _rebuild(self, failed: Solo | Pair | RemoteReplica) -> None:
+        """Replaces a failed replica; after several failures in a minute it waits before the next try.
+
+        Where processes host it and live, only the connection is replaced: they keep what they have built.
+        """
+        with self._rebuilding:
+            while self._replica is failed and not self._ending.wait(self._pause_before_restart()):
+                failed.close()
+                try:
+                    replica = self._start_replica()
+                except Error as error:
+                    _log.error("the replica does not come up: %s", error.message)
+                    continue
+                with self._control:
+                    self._replica = replica
+                    if not self._closed:
+                        self._controller.attach_replica(replica)
+                    self._moved.notify_all()
+                if self._closed:
+                    replica.close()
+                elif replica.failed:
+                    failed = replica
+
+    def _pause_before_restart(self) -> float:
+        """Seconds; counts one more restart."""
+        now = time.monotonic()
+        self._restarts.append(now)
+        while self._restarts[0] < now - 60:
+            self._restarts.popleft()
+        over = len(self._restarts) - _RESTARTS_PER_MINUTE
+        return 0.0 if over <= 0 else min(2.0 ** (over - 1), _LONGEST_PAUSE_SECONDS)
 
     # -- commits --------------------------------------------------------------------------------------------------
 

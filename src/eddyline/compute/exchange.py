@@ -44,21 +44,41 @@ class Message:
 
 
 class Mailboxes:
-    """One queue of messages per worker.  Any worker sends; a worker takes its own."""
+    """One queue of messages per worker of this process.  Any worker sends; a worker takes its own.
 
-    def __init__(self, workers: int) -> None:
+    Workers are counted over all processes of the replica: here are ``workers`` of ``all_workers``, from ``first`` on.
+    ``post(worker, message)`` takes what is for the others; it never blocks, and keeps the order.
+    """
+
+    def __init__(
+        self,
+        workers: int,
+        *,
+        first: int = 0,
+        all_workers: int | None = None,
+        post: Callable[[int, Message], None] | None = None,
+    ) -> None:
+        self.workers = workers
+        self.first = first
+        self.all_workers = workers if all_workers is None else all_workers
+        self._post = post
         self._lock = threading.Lock()
         self._queues: list[deque[Message]] = [deque() for _ in range(workers)]  # guarded by _lock
         self._wakers: list[Callable[[], None]] = [_nobody for _ in range(workers)]
 
     def set_waker(self, worker: int, waker: Callable[[], None]) -> None:
         """``waker`` runs on the sender's thread after each message.  Set before any worker runs."""
-        self._wakers[worker] = waker
+        self._wakers[worker - self.first] = waker
 
     def send(self, worker: int, message: Message) -> None:
+        here = worker - self.first
+        if not 0 <= here < self.workers:
+            assert self._post is not None, f"worker {worker} is in no process that this one knows"
+            self._post(worker, message)
+            return
         with self._lock:
-            self._queues[worker].append(message)
-        self._wakers[worker]()
+            self._queues[here].append(message)
+        self._wakers[here]()
 
     def wake_all(self) -> None:
         """Every worker looks again at what there is to do."""
@@ -66,9 +86,10 @@ class Mailboxes:
             waker()
 
     def take(self, worker: int) -> list[Message]:
+        here = worker - self.first
         with self._lock:
-            messages = list(self._queues[worker])
-            self._queues[worker].clear()
+            messages = list(self._queues[here])
+            self._queues[here].clear()
         return messages
 
 

@@ -17,34 +17,38 @@ __all__ = ["ResponseMerger", "union_of"]
 class ResponseMerger:
     """``put`` takes the responses of each worker in order and passes the merged ones on, in order.
 
+    The workers are numbered from ``first`` on.  For the processes of a replica likewise, each being one worker here.
+
     Frontiers of one id never regress; a drop ends them, after which the id may come again.
     """
 
-    def __init__(self, workers: int, emit: Callable[[Response], None]) -> None:
+    def __init__(self, workers: int, emit: Callable[[Response], None], *, first: int = 0) -> None:
         self._workers = workers
+        self._first = first
         self._emit = emit
         # Held across ``emit``, which keeps the merged responses in order; ``emit`` must not wait for a worker.
         self._lock = threading.Lock()
-        #: the connection whose responses are wanted; written by whoever sends commands
-        self._connection = 0
+        #: the connection whose responses are wanted
+        self._connection = 0  # guarded by _lock, like the rest
         #: the connection that the state below is of
-        self._merging = 0  # guarded by _lock, like the rest
+        self._merging = 0
         self._peeks: dict[str, list[PeekResponse]] = {}
         self._frontiers: dict[str, list[Frontier]] = {}
         self._reported: dict[str, Frontier] = {}
 
     def begin_connection(self) -> None:
-        """From here on, what answers an earlier connection is left out."""
-        self._connection += 1
+        """What answers an earlier connection is left out, also of what is being put at the moment."""
+        with self._lock:
+            self._connection += 1
 
     def put(self, worker: int, connection: int, response: Response) -> None:
         """``connection``: how many the worker has seen begin."""
-        if connection != self._connection:
-            return
-        if self._workers == 1:
-            self._emit(response)
-            return
         with self._lock:
+            if connection != self._connection:
+                return
+            if self._workers == 1:
+                self._emit(response)
+                return
             if self._merging != connection:
                 self._merging = connection
                 self._peeks.clear()
@@ -66,7 +70,7 @@ class ResponseMerger:
     def _frontier(self, worker: int, response: Frontiers) -> None:
         id = response.id
         parts = self._frontiers.setdefault(id, [Frontier(MIN_TIME)] * self._workers)
-        parts[worker] = Frontier(response.upper)
+        parts[worker - self._first] = Frontier(response.upper)
         least = min(parts)
         if least > self._reported.get(id, MIN_TIME):
             self._reported[id] = least

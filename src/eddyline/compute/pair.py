@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
+from eddyline.compute.exchange import Mailboxes
 from eddyline.compute.placement import Role
 from eddyline.compute.runtime import Runtime
 from eddyline.compute.sharing import SharingRegistry
@@ -19,7 +20,8 @@ __all__ = ["Pair"]
 class Pair:
     """A ``protocol.client.Client``.  Both runtimes have the same worker layout, and share one registry per worker.
 
-    ``listener`` as in ``Runtime``.  Shared fate: whichever runtime fails ends both, with one fatal ``Status``.
+    The arguments are those of ``Runtime``; ``mailboxes`` are by role.  Shared fate: whichever runtime fails ends both,
+    with one fatal ``Status``.
     """
 
     def __init__(
@@ -28,6 +30,9 @@ class Pair:
         hasher: Hasher,
         *,
         workers: int = 1,
+        mailboxes: Mapping[Role, Mailboxes] | None = None,
+        configure: Callable[[Mapping[str, str]], None] | None = None,
+        on_thread: Callable[[str], None] | None = None,
         listener: Callable[[Response], None] | None = None,
         threads: bool = True,
         clock: Callable[[], int] = time.perf_counter_ns,
@@ -42,6 +47,9 @@ class Pair:
                 role=role,
                 workers=workers,
                 registries=self.registries,
+                mailboxes=None if mailboxes is None else mailboxes[role],
+                configure=configure,
+                on_thread=on_thread,
                 threads=threads,
                 clock=clock,
                 activation_ns=activation_ns,

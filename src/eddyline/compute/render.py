@@ -46,11 +46,15 @@ __all__ = ["RenderContext", "SharedSources", "render"]
 
 
 class SharedSources:
-    """Readers of a dataflow's sources, opened once for all workers, so that their shares fit together."""
+    """Readers of a dataflow's sources, opened once for all workers of the process, so that their shares fit together.
 
-    def __init__(self, storage: Storage, workers: int) -> None:
+    The workers are numbered from ``first`` on; ``storage`` has the rows of this process.
+    """
+
+    def __init__(self, storage: Storage, workers: int, *, first: int = 0) -> None:
         self._storage = storage
         self._workers = workers
+        self._first = first
         self._lock = threading.Lock()
         self._open: dict[tuple[int, int], dict[int, SourceReader]] = {}  # guarded by _lock
 
@@ -61,7 +65,7 @@ class SharedSources:
         with self._lock:
             shares = self._open.get((dataflow, position))
             if shares is None:
-                shares = dict(enumerate(self._storage.open_source(id, as_of, self._workers, selection)))
+                shares = dict(enumerate(self._storage.open_source(id, as_of, self._workers, selection), self._first))
                 self._open[(dataflow, position)] = shares
             reader = shares.pop(worker)
             if not shares:

@@ -16,7 +16,7 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from typing import Protocol
 
@@ -71,6 +71,9 @@ class Runtime:
 
     It must be quick and must not wait for the runtime; it may send commands.
     ``registries``: one per worker, shared with the other runtime of the replica; none for Solo.
+    ``mailboxes``: where the workers of this process stand among those of all processes; alone without.
+    ``configure``: gets what ``UpdateConfiguration`` says, on the first worker's thread; an interactive runtime never
+    calls it, so that of two runtimes one does.  ``on_thread``: called with its name by each thread as it starts.
     """
 
     def __init__(
@@ -81,6 +84,9 @@ class Runtime:
         role: Role,
         workers: int = 1,
         registries: Sequence[SharingRegistry] = (),
+        mailboxes: Mailboxes | None = None,
+        configure: Callable[[Mapping[str, str]], None] | None = None,
+        on_thread: Callable[[str], None] | None = None,
         listener: Callable[[Response], None] | None = None,
         threads: bool = True,
         clock: Callable[[], int] = time.perf_counter_ns,
@@ -92,19 +98,21 @@ class Runtime:
         self.role = role
         self.workers = workers
         self._responses = ResponseQueue(listener)
-        self._merger = ResponseMerger(workers, self._responses.put)
+        mailboxes = Mailboxes(workers) if mailboxes is None else mailboxes
+        first = mailboxes.first
+        self._on_thread = on_thread
+        self._merger = ResponseMerger(workers, self._responses.put, first=first)
         self._sending = threading.Lock()
         self._nonce: str | None = None  # guarded by _sending
         self._stop = threading.Event()
         self._failing = threading.Lock()
         self._failed = False  # guarded by _failing
-        mailboxes = Mailboxes(workers)
-        sources = SharedSources(storage, workers)
+        sources = SharedSources(storage, workers, first=first)
         accounts = MemoryAccounts(workers, mailboxes.wake_all)
         rendering = [
             Worker(
-                i,
-                workers,
+                first + i,
+                mailboxes.all_workers,
                 hasher=hasher,
                 storage=storage,
                 sources=sources,
@@ -113,6 +121,7 @@ class Runtime:
                 respond=self._merger.put,
                 role=role,
                 registry=registries[i] if role is Role.MAINTENANCE else None,
+                configure=configure if role is not Role.INTERACTIVE and i == 0 else None,
                 clock=clock,
                 activation_ns=activation_ns,
                 budget_rows=budget_rows,
@@ -129,7 +138,7 @@ class Runtime:
                 InteractiveWorker(
                     lane.index,
                     hasher=hasher,
-                    registry=registries[lane.index],
+                    registry=registries[lane.index - first],
                     lane=lane,
                     respond=self._merger.put,
                     clock=clock,
@@ -246,6 +255,8 @@ class Runtime:
     def _run(self, name: str, each: _Driven, crowd: threading.Semaphore | None) -> None:
         """``crowd``: how many of those that render may be in a step at once; no step waits for another one's."""
         try:
+            if self._on_thread is not None:
+                self._on_thread(name)
             while not self._stop.is_set():
                 with crowd or nullcontext():
                     moved = each.step()

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
+from eddyline.compute.exchange import Mailboxes
 from eddyline.compute.placement import Role
 from eddyline.compute.runtime import Runtime
 from eddyline.protocol.messages import Response
@@ -23,6 +24,9 @@ class Solo(Runtime):
         hasher: Hasher,
         *,
         workers: int = 1,
+        mailboxes: Mailboxes | None = None,
+        configure: Callable[[Mapping[str, str]], None] | None = None,
+        on_thread: Callable[[str], None] | None = None,
         listener: Callable[[Response], None] | None = None,
         threads: bool = True,
         clock: Callable[[], int] = time.perf_counter_ns,
@@ -34,6 +38,9 @@ class Solo(Runtime):
             hasher,
             role=Role.SOLO,
             workers=workers,
+            mailboxes=mailboxes,
+            configure=configure,
+            on_thread=on_thread,
             listener=listener,
             threads=threads,
             clock=clock,

@@ -82,6 +82,7 @@ class Worker:
     """``clock``: nanoseconds; ``activation_ns``: after that long an activation ends at the next operator.
 
     ``respond``: gets the worker's index, the number of the connection that it answers, and the response.
+    ``configure``: applies the settings of the process, for the one worker that does.
     ``registry``: where a maintenance worker publishes.  An interactive worker of this class is a heavy lane: it takes
     its commands from an ``InteractiveWorker``, with the indexes that they read.
     """
@@ -99,6 +100,7 @@ class Worker:
         respond: Callable[[int, int, Response], None],
         role: Role = Role.SOLO,
         registry: SharingRegistry | None = None,
+        configure: Callable[[Mapping[str, str]], None] | None = None,
         clock: Callable[[], int] = time.perf_counter_ns,
         activation_ns: int = 5_000_000,
         budget_rows: int = 65_536,
@@ -109,6 +111,7 @@ class Worker:
         self.measures = WorkerMeasures()
         self.inbox = Inbox(follows_commits=role is not Role.INTERACTIVE, clock=clock)
         self._registry = registry
+        self._configure = configure
         self._storage = storage
         self._hasher = hasher
         self._mailboxes = mailboxes
@@ -324,7 +327,11 @@ class Worker:
         """One slice of merging; storage's own debt is the first maintaining worker's."""
         if self._agenda.merge(_MERGE_FUEL_ROWS, self.log.touched):
             return True
-        return self.index == 0 and self.role is not Role.INTERACTIVE and self._storage.work(_MERGE_FUEL_ROWS)
+        return (
+            self.index == self._mailboxes.first
+            and self.role is not Role.INTERACTIVE
+            and self._storage.work(_MERGE_FUEL_ROWS)
+        )
 
     # -- commands -------------------------------------------------------------------------------------------------
 
@@ -365,7 +372,10 @@ class Worker:
                 soft_assert(self._knows(command.id), "a command names an unknown collection", command=command)
             case CreateInstance():
                 self.log.create_instance(command)
-            case Hello() | UpdateConfiguration() | InitializationComplete():
+            case UpdateConfiguration():
+                if self._configure is not None:
+                    self._configure(command.parameters)
+            case Hello() | InitializationComplete():
                 return
             case _:
                 assert_never(command)

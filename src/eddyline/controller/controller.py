@@ -22,11 +22,12 @@ from __future__ import annotations
 import itertools
 import logging
 import secrets
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
 import msgspec
 
+from eddyline.compute.process_settings import check_process_settings
 from eddyline.controller.collection import CollectionState, DataflowState, Role
 from eddyline.controller.events import Event, FrontierMoved, Hydrated, PeekAnswered, ReplicaFailed, SubscriptionChanged
 from eddyline.controller.holds import ReadHold, ReadHolds, StoredHold
@@ -61,6 +62,7 @@ from eddyline.protocol.messages import (
     Schedule,
     Status,
     SubscribeResponse,
+    UpdateConfiguration,
 )
 from eddyline.protocol.read_costs import UNBOUNDED, ReadBounds
 from eddyline.repr.ids import is_log, is_transient
@@ -124,6 +126,15 @@ class Controller:
         for command in self._history.reduced():
             client.send(command)
         self._probe(client)
+
+    def update_configuration(self, parameters: Mapping[str, str]) -> None:
+        """Sets parameters of the replica's processes, the present one and later ones.
+
+        42704 for an unknown name, 22023 for a value that is none of its.
+        """
+        check_process_settings(parameters)
+        if parameters:
+            self._send(UpdateConfiguration(dict(parameters)))
 
     def _probe(self, client: Client) -> None:
         """What an earlier connection did not say of dropped dataflows is lost: others, dropped at once, say it."""

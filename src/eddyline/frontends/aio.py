@@ -34,6 +34,7 @@ async def aconnect(
     interactive: bool = True,
     memory_limit: int | None = None,
     process_settings: bool = True,
+    processes: int = 0,
 ) -> AsyncConnection:
     """As ``eddyline.connect``, for ``async`` code."""
     connection = await asyncio.to_thread(
@@ -43,6 +44,7 @@ async def aconnect(
         interactive=interactive,
         memory_limit=memory_limit,
         process_settings=process_settings,
+        processes=processes,
     )
     return AsyncConnection(connection)
 

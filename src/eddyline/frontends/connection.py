@@ -13,7 +13,9 @@ from types import TracebackType
 from typing import Any
 
 from eddyline.adapter.engine import Engine
+from eddyline.adapter.provisioning import Provisioning
 from eddyline.adapter.session import Session
+from eddyline.adapter.system_settings import INTERACTIVE_RUNTIME
 from eddyline.errors import (
     DatabaseError,
     DataError,
@@ -43,12 +45,16 @@ def connect(
     interactive: bool = True,
     memory_limit: int | None = None,
     process_settings: bool = True,
+    processes: int = 0,
 ) -> Connection:
     """Opens a new database in memory and returns its first session.
 
     ``workers``: threads that maintain views.  ``interactive``: serve reads from a runtime of their own, which
     never waits for maintenance; otherwise one runtime does both.  ``memory_limit``: bytes that one read's result may
     take (53200 past it).
+    ``processes``: child processes that maintain the views and answer the reads, with ``workers`` threads each; 0: this
+    process does it.  They take longer to start and keep a copy of what they read, but share no interpreter with the
+    program, and one that dies is replaced.
     ``process_settings``: whether the thread switch interval may be shortened while databases are open.
 
     Loads all compiled kernels first, so that no statement waits for one: 0.3 s from the cache.  The first time on a
@@ -60,6 +66,8 @@ def connect(
         raise NotSupportedError("a database in a directory is not supported", hint="connect() opens one in memory")
     if workers < 1:
         raise ProgrammingError(f"workers must be at least 1, not {workers}", sqlstate="22023")
+    if processes < 0:
+        raise ProgrammingError(f"processes must not be negative, not {processes}", sqlstate="22023")
     if memory_limit is not None and memory_limit < 1:
         raise ProgrammingError(f"memory_limit must be positive, not {memory_limit}", sqlstate="22023")
     warm(CompilationProgress().update)
@@ -68,8 +76,16 @@ def connect(
         interactive=interactive,
         memory_limit_bytes=memory_limit,
         process_settings=process_settings,
+        provisioning=_provisioning(processes, workers, interactive=interactive),
     )
     return Connection(engine, owner=True)
+
+
+def _provisioning(processes: int, workers: int, *, interactive: bool) -> Provisioning | None:
+    if not processes:
+        return None
+    override = {INTERACTIVE_RUNTIME: "on" if interactive else "off"}
+    return Provisioning(workers=workers, processes=processes, overrides=override)
 
 
 class Connection:

@@ -10,10 +10,21 @@ import pyarrow as pa
 
 from eddyline.errors import make_error
 from eddyline.protocol.messages import Command, Response
+from eddyline.protocol.peer_messages import PeerMessage
+from eddyline.protocol.storage_messages import StorageRequest, StorageUpdate
 from eddyline.repr.batch import Batch
 from eddyline.repr.types import SqlType, arrow_type
 
-__all__ = ["decode_command", "decode_response", "encode", "row_batch_bytes", "row_batch_from_bytes"]
+__all__ = [
+    "decode_command",
+    "decode_peer_message",
+    "decode_response",
+    "decode_storage_request",
+    "decode_storage_update",
+    "encode",
+    "row_batch_bytes",
+    "row_batch_from_bytes",
+]
 
 _ROWS = 1  # extension code of a RowBatch's payload
 _TYPES_KEY = b"eddyline.types"
@@ -65,9 +76,12 @@ def _ext_hook(code: int, data: memoryview) -> object:
 _encoder = msgspec.msgpack.Encoder(enc_hook=_enc_hook)
 _commands: msgspec.msgpack.Decoder[Any] = msgspec.msgpack.Decoder(Command, ext_hook=_ext_hook)
 _responses: msgspec.msgpack.Decoder[Any] = msgspec.msgpack.Decoder(Response, ext_hook=_ext_hook)
+_requests: msgspec.msgpack.Decoder[Any] = msgspec.msgpack.Decoder(StorageRequest, ext_hook=_ext_hook)
+_updates: msgspec.msgpack.Decoder[Any] = msgspec.msgpack.Decoder(StorageUpdate, ext_hook=_ext_hook)
+_peer_messages: msgspec.msgpack.Decoder[Any] = msgspec.msgpack.Decoder(PeerMessage, ext_hook=_ext_hook)
 
 
-def encode(message: Command | Response) -> bytes:
+def encode(message: Command | Response | StorageRequest | StorageUpdate | PeerMessage) -> bytes:
     return _encoder.encode(message)
 
 
@@ -81,6 +95,24 @@ def decode_response(data: bytes) -> Response:
     """08P01 if ``data`` is no response."""
     response: Response = _decode(_responses, data)
     return response
+
+
+def decode_storage_request(data: bytes) -> StorageRequest:
+    """08P01 if ``data`` is no request."""
+    request: StorageRequest = _decode(_requests, data)
+    return request
+
+
+def decode_storage_update(data: bytes) -> StorageUpdate:
+    """08P01 if ``data`` is no update."""
+    update: StorageUpdate = _decode(_updates, data)
+    return update
+
+
+def decode_peer_message(data: bytes) -> PeerMessage:
+    """08P01 if ``data`` is no message between processes of a replica."""
+    message: PeerMessage = _decode(_peer_messages, data)
+    return message
 
 
 def _decode(decoder: msgspec.msgpack.Decoder[Any], data: bytes) -> Any:

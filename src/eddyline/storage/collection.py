@@ -159,6 +159,20 @@ class Collection:
             self.staged.append(built.batch())
         self.unmerged = True
 
+    def fill(self, rows: Batch | None, errors: Batch | None) -> None:
+        """Puts a part of the first history into the traces, at whatever times, before any frontier is published.
+
+        No reader may be open, since none is told.  Needs ``turn``.
+        """
+        for trace, layout, batch in ((self.oks, self.layout, rows), (self.errs, self.error_layout, errors)):
+            if batch is None or not len(batch):
+                continue
+            lower, bound = trace.upper, Frontier(int(batch.times.max()) + 1)
+            built = build_run(batch, layout, self._hasher, lower=lower, upper=bound, since=trace.since)
+            if len(built):
+                trace.insert(_ahead(built, lower))
+        self.unmerged = True
+
     def unstage(self) -> None:
         """Takes back what was staged and never published: its writer is gone.  Needs ``turn``."""
         for batch in list(self.staged):
@@ -203,7 +217,7 @@ class Collection:
 
 
 def _ahead(run: Run, time: Frontier) -> Run:
-    """The run of one time with the bounds [time, time), which let another one follow at the same time."""
+    """The run with the bounds [time, time), at or before its times, which let another one follow there."""
     return Run(
         run.layout,
         run.columns,

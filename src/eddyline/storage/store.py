@@ -22,13 +22,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from eddyline.errors import NoLongerReadableError, make_error
-from eddyline.expr.text_io import literal_array
 from eddyline.protocol.sources import Committed, Selection, SourceReader
-from eddyline.repr.batch import Batch, concat_arrays
+from eddyline.repr.batch import Batch
 from eddyline.repr.holds import Holds
 from eddyline.repr.rowerror import ERR_TYPES, first_row_error
 from eddyline.repr.time import EMPTY, MIN_TIME, Frontier, Time
@@ -37,6 +35,7 @@ from eddyline.storage.checks import check_append
 from eddyline.storage.collection import Collection, CollectionKind, Commit, Follower
 from eddyline.storage.reader import Reader
 from eddyline.storage.routes import Delivery, Routes
+from eddyline.storage.selection import selected_hashes
 from eddyline.trace.hasher import Hasher
 from eddyline.trace.run import consolidate
 
@@ -173,6 +172,9 @@ class TableStore:
 
     def types(self, id: str) -> tuple[SqlType, ...]:
         return self._collection(id).types
+
+    def kind(self, id: str) -> CollectionKind:
+        return self._collection(id).kind
 
     def key(self, id: str) -> tuple[int, ...] | None:
         """The primary key's columns."""
@@ -457,7 +459,7 @@ class TableStore:
     ) -> Sequence[Reader]:
         """See ``protocol.sources.Storage``.  O(runs)."""
         collection = self._collection(id)
-        hashes = None if selection is None else self._hashes(selection)
+        hashes = None if selection is None else selected_hashes(selection, self._hasher)
         followers = [Follower(selection, hashes) for _ in range(readers)]
         with self._state:
             if as_of < collection.since:
@@ -473,12 +475,6 @@ class TableStore:
                 collection.followers[follower] = None
             collection.follower_version += 1
         return opened
-
-    def _hashes(self, selection: Selection) -> npt.NDArray[np.uint64]:
-        """uint64, unique: of the values selected."""
-        values = [literal_array(value, selection.type, 1) for value in selection.values]
-        column = concat_arrays(values)
-        return np.unique(self._hasher.hash_rows((column,), (selection.type,), len(column)))
 
     def take(self, collection: Collection, follower: Follower, max_rows: int) -> tuple[list[Commit], Frontier]:
         """The next queued commits, about ``max_rows`` rows (at least one commit), and the frontier behind them."""

@@ -1,0 +1,1 @@
+"""A replica in processes of its own."""

@@ -1,0 +1,332 @@
+"""One process of a replica: its runtimes, its mirrors, and the connections of its controller.
+
+*Commands.*  The controller says ``Hello`` and ``UpdateConfiguration`` to every process, everything else to the first,
+which passes it on, with each ``Hello`` as a mark of where it stands.  So all processes take the same commands in the
+same order.  A connection's responses begin once its ``Hello`` is in the stream: those of an earlier one never reach it.
+
+*Shared fate.*  A fatal status of the runtimes, an exception that a thread does not handle, or another process of the
+replica that is gone ends this process, with one line in the log and a status other than 0.
+
+Threads: of the runtimes; one that accepts connections; one for each while it introduces itself, two afterwards.
+Lock: ``_changed`` guards who is connected; nothing is waited for while it is held, but itself.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+import threading
+import time
+from collections.abc import Callable
+from typing import Final
+
+from eddyline.clusterd.config import ClusterdConfig
+from eddyline.clusterd.mesh import Mesh
+from eddyline.clusterd.mirror import MirrorStore
+from eddyline.compute.pair import Pair
+from eddyline.compute.placement import Role
+from eddyline.compute.process_settings import OwnSettings
+from eddyline.compute.solo import Solo
+from eddyline.compute.thread_placement import ThreadPlacement, core_plan
+from eddyline.errors import Error, make_error
+from eddyline.protocol.codec import decode_command, decode_storage_update, encode
+from eddyline.protocol.framing import MOST_FRAME_BYTES, Frames
+from eddyline.protocol.handshake import Purpose, Welcome, await_greeting, turn_away, welcome
+from eddyline.protocol.link import Link
+from eddyline.protocol.messages import Command, Hello, PeekResponse, Response, Status, UpdateConfiguration
+from eddyline.protocol.sockets import listen_at
+from eddyline.protocol.storage_messages import StorageRequest, StorageUpdate
+from eddyline.trace.hasher import Hasher
+
+__all__ = ["FAILED", "PEER_LOST", "Host"]
+
+_log = logging.getLogger("eddyline.clusterd")
+#: exit statuses
+FAILED: Final = 70
+PEER_LOST: Final = 71
+_TICK_SECONDS: Final = 1.0
+#: how long the end of another process may turn out to be the end of all
+_FAREWELL_SECONDS: Final = 0.3
+
+_Commands = Link[Response, Command]
+_Storage = Link[StorageRequest, StorageUpdate]
+
+
+class Host:
+    """Build it, then ``run``, which returns the exit status."""
+
+    def __init__(self, config: ClusterdConfig) -> None:
+        self._config = config
+        layout = config.compute.layout
+        self.settings = OwnSettings()
+        hasher = Hasher(config.hash_seed)
+        self.mirrors = MirrorStore(hasher)
+        self._changed = threading.Condition()
+        # Guarded by _changed.
+        self._status: int | None = None
+        self._commands: _Commands | None = None
+        self._storage: _Storage | None = None
+        self._hello: tuple[str, _Commands] | None = None
+        self._passed: set[str] = set()
+        self._alone_since = time.monotonic()
+        #: where responses go; written by the thread that takes commands
+        self._answering: _Commands | None = None
+        self._listener = listen_at(config.listen)
+        configs = {Role.SOLO if config.interactive is None else Role.MAINTENANCE: config.compute}
+        if config.interactive is not None:
+            configs[Role.INTERACTIVE] = config.interactive
+        self._meshes = {
+            role: Mesh(
+                Purpose.INTERACTIVE if role is Role.INTERACTIVE else Purpose.MAINTENANCE,
+                runtime,
+                command=self._passed_on,
+                lost=self._peer_lost,
+            )
+            for role, runtime in configs.items()
+        }
+        for mesh in self._meshes.values():
+            mesh.meet()
+        first = config.compute.process * layout.workers
+        cores = sorted(os.sched_getaffinity(0)) if config.core_affinity else []
+        plan = core_plan(first, layout.workers, list(configs), cores) if cores else None
+        placement = ThreadPlacement(plan, config.maintenance_nice)
+        mailboxes = {role: mesh.mailboxes for role, mesh in self._meshes.items()}
+        workers, configure = layout.workers, self.settings.apply
+        self.replica: Solo | Pair
+        if config.interactive is None:
+            self.replica = Solo(
+                self.mirrors, hasher, workers=workers, mailboxes=mailboxes[Role.SOLO], configure=configure,
+                on_thread=placement,
+            )  # fmt: skip
+        else:
+            self.replica = Pair(
+                self.mirrors, hasher, workers=workers, mailboxes=mailboxes, configure=configure, on_thread=placement
+            )
+        self.replica.listen(self._respond, lambda: self._end(FAILED, "the replica ended"))
+
+    # -- life -----------------------------------------------------------------------------------------------------
+
+    def run(self) -> int:
+        """Serves until something ends the process."""
+        threading.excepthook = self._thread_failed
+        for mesh in self._meshes.values():
+            mesh.start()
+        threading.Thread(target=self._accept, name="accept", daemon=True).start()
+        if self._config.ready_fd is not None:
+            os.write(self._config.ready_fd, b"\n")
+            os.close(self._config.ready_fd)
+        while True:
+            with self._changed:
+                if self._changed.wait_for(lambda: self._status is not None, _TICK_SECONDS):
+                    break
+                orphaned = self._commands is None and time.monotonic() - self._alone_since > self._config.orphan_seconds
+            self.mirrors.expire()
+            if orphaned:
+                self._end(0, f"no controller for {self._config.orphan_seconds:g} s")
+        self._close()
+        assert self._status is not None, "it was waited for"
+        return self._status
+
+    def stop(self) -> None:
+        """Ends the process in good order.  From a signal handler, too: on a thread of its own."""
+        threading.Thread(target=self._end, args=(0, ""), name="stop", daemon=True).start()
+
+    def _end(self, status: int, why: str) -> None:
+        """The first call decides; it says why, unless the order came from outside."""
+        with self._changed:
+            if self._status is not None:
+                return
+            self._status = status
+            self._changed.notify_all()
+        if why:
+            _log.log(logging.ERROR if status else logging.INFO, "ends: %s", why)
+
+    def _close(self) -> None:
+        self._listener.close()
+        os.unlink(self._config.listen)
+        with self._changed:
+            links = [link for link in (self._commands, self._storage) if link is not None]
+        if self._commands is not None:
+            self._commands.flush(1.0)
+        if self._status:
+            return  # what hangs must not keep the process: whoever runs it exits at once
+        for link in links:
+            link.close()
+        for mesh in self._meshes.values():
+            mesh.close()
+        self.mirrors.close()
+        self.replica.close()
+
+    def _thread_failed(self, failure: threading.ExceptHookArgs) -> None:
+        name = "a thread" if failure.thread is None else failure.thread.name
+        self._end(FAILED, f"{name} failed: {failure.exc_type.__name__}: {failure.exc_value}")
+
+    def _peer_lost(self, other: int) -> None:
+        with self._changed:
+            if self._changed.wait_for(lambda: self._status is not None, _FAREWELL_SECONDS):
+                return
+        self._end(PEER_LOST, f"process {other} of the replica is gone")
+
+    # -- connections ----------------------------------------------------------------------------------------------
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                connection, _ = self._listener.accept()
+            except OSError:
+                return  # closed
+            # A stranger that says nothing must not keep others out.
+            threading.Thread(target=self._introduce, args=(connection,), name="greet", daemon=True).start()
+
+    def _introduce(self, connection: socket.socket) -> None:
+        frames = Frames(connection)
+        try:
+            purpose = await_greeting(frames).purpose
+            if purpose not in (Purpose.COMMANDS, Purpose.STORAGE):
+                raise make_error("08P01", f"this socket is not for {purpose.value}", hint="It is the controller's.")
+        except Error as error:
+            _log.warning("a connection is refused: %s", error.message)
+            turn_away(frames, error)
+            return
+        layout = self._config.compute.layout
+        answer = Welcome(
+            self._config.compute.process, layout.processes, layout.workers, self._config.interactive is not None
+        )
+        # The link is in place before the other end may go on.
+        link = self._take_commands(frames) if purpose is Purpose.COMMANDS else self._take_storage(frames)
+        try:
+            welcome(frames, answer)
+        except OSError:
+            link.close()
+            return
+        link.start()
+        if isinstance(link, _StorageLink):
+            self.mirrors.connected(link.send)
+
+    def _take_commands(self, frames: Frames) -> _CommandLink:
+        link = _CommandLink(frames, self._command, self._commands_ended)
+        with self._changed:
+            former, self._commands = self._commands, link
+        if former is not None:
+            former.close()
+        return link
+
+    def _take_storage(self, frames: Frames) -> _StorageLink:
+        link = _StorageLink(frames, self.mirrors.receive, self._storage_ended)
+        with self._changed:
+            former, self._storage = self._storage, link
+        if former is not None:
+            former.close()
+        self.mirrors.disconnected()
+        return link
+
+    def _commands_ended(self, link: _CommandLink, error: Exception | None) -> None:
+        if error is not None:
+            _log.warning("the controller's connection ended: %s", error)
+        with self._changed:
+            if self._answering is link:
+                self._answering = None
+            if self._commands is link:
+                self._commands, self._alone_since = None, time.monotonic()
+
+    def _storage_ended(self, link: _StorageLink, error: Exception | None) -> None:
+        if error is not None:
+            _log.warning("the connection to storage ended: %s", error)
+        with self._changed:
+            if self._storage is not link:
+                return
+            self._storage = None
+        self.mirrors.disconnected()
+
+    # -- commands and responses -----------------------------------------------------------------------------------
+
+    def _command(self, link: _CommandLink, command: Command) -> None:
+        """A command of the controller's."""
+        if isinstance(command, UpdateConfiguration):
+            self.replica.send(command)
+        elif self._config.compute.process == 0:
+            self._pass_on(command)
+            self._put(command, link)
+        elif isinstance(command, Hello):
+            with self._changed:
+                self._hello = command.nonce, link
+                self._changed.notify_all()
+        else:
+            raise make_error("08P01", f"process {self._config.compute.process} is sent a command of the first's")
+
+    def _pass_on(self, command: Command) -> None:
+        next(iter(self._meshes.values())).pass_on(command)
+
+    def _passed_on(self, command: Command) -> None:
+        """A command that the first process passes on; its ``Hello`` waits for the controller's own."""
+        link: _Commands | None = None
+        if isinstance(command, Hello):
+            with self._changed:
+                self._changed.wait_for(lambda: self._status is not None or self._arrived(command.nonce))
+                if self._hello is not None and self._hello[0] == command.nonce:
+                    link = self._hello[1]
+                self._passed.add(command.nonce)
+        self._put(command, link)
+
+    def _arrived(self, nonce: str) -> bool:
+        """Whether the controller has said hello with the nonce, or with a later one."""
+        return self._hello is not None and (self._hello[0] == nonce or self._hello[0] not in self._passed)
+
+    def _put(self, command: Command, link: _Commands | None) -> None:
+        if not isinstance(command, Hello):
+            self.replica.send(command)
+            return
+        # What is said between these two is of no connection: a runtime begins to report at the history's end.
+        self._answering = None
+        self.replica.send(command)
+        self._answering = link
+
+    def _respond(self, response: Response) -> None:
+        link = self._answering
+        if link is not None:
+            link.send(response)
+        if isinstance(response, Status) and response.fatal:
+            self._end(FAILED, response.message)
+
+
+class _CommandLink(_Commands):
+    def __init__(
+        self,
+        frames: Frames,
+        take: Callable[[_CommandLink, Command], None],
+        ended: Callable[[_CommandLink, Exception | None], None],
+    ) -> None:
+        super().__init__(
+            frames,
+            name="commands",
+            encode=_encode_response,
+            decode=decode_command,
+            take=lambda command: take(self, command),
+            ended=lambda error: ended(self, error),
+        )
+
+
+class _StorageLink(_Storage):
+    def __init__(
+        self,
+        frames: Frames,
+        take: Callable[[StorageUpdate], None],
+        ended: Callable[[_StorageLink, Exception | None], None],
+    ) -> None:
+        super().__init__(
+            frames,
+            name="storage",
+            encode=encode,
+            decode=decode_storage_update,
+            take=take,
+            ended=lambda error: ended(self, error),
+        )
+
+
+def _encode_response(response: Response) -> bytes:
+    data = encode(response)
+    if len(data) <= MOST_FRAME_BYTES or not isinstance(response, PeekResponse):
+        return data
+    error = "54000", f"an answer of {len(data)} bytes is too large", "Read it in parts."
+    return encode(PeekResponse(response.uuid, error=error))

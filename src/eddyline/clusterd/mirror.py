@@ -1,0 +1,567 @@
+"""What a replica in a process of its own reads and writes instead of storage: mirrors of collections, fed by messages.
+
+A mirror is a local copy of one collection, shared by all dataflows that read it, with bounds of its own.  It begins
+empty; its readers get nothing until its history is complete.  When the connection is lost a complete mirror is resumed
+where it stands, and one that is not begins anew.  One that nobody reads is kept for a while, then given up.
+
+Invariants:
+I1  a reader sees the mirror below its upper only, and everything there;
+I2  since is at most every hold, and the as_of of every reader that has not begun;
+I3  what is read at a time that the mirror has forgotten gets another mirror: storage still has it, by the
+    controller's holds;
+I4  changes of a view are kept until storage says that it has them, and sent again on every connection.
+Locks, in order: a collection's ``turn`` (its traces' writer), ``_state`` (bounds and queues, O(1) steps).
+Threads: one receives; any thread reads.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import threading
+import time as wall
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from eddyline.protocol.messages import RowBatch
+from eddyline.protocol.sources import Committed, Polled, Selection, SourceReader
+from eddyline.protocol.storage_messages import (
+    BeginView,
+    Follow,
+    Following,
+    FollowRefused,
+    StageView,
+    StorageRequest,
+    StorageUpdate,
+    TimesClosed,
+    Unfollow,
+    Updates,
+    ViewWritten,
+    WriteView,
+)
+from eddyline.repr.batch import Batch
+from eddyline.repr.holds import Holds
+from eddyline.repr.rowerror import ERR_TYPES
+from eddyline.repr.time import EMPTY, MIN_TIME, Frontier, Time
+from eddyline.storage.collection import Collection, CollectionKind, Commit, Follower
+from eddyline.storage.reader import Reader
+from eddyline.storage.routes import Delivery, Routes
+from eddyline.storage.selection import selected_hashes
+from eddyline.trace.hasher import Hasher
+
+__all__ = ["MirrorStore"]
+
+_log = logging.getLogger("eddyline.clusterd")
+#: what is notified where a commit changed nothing that is mirrored here
+_ELSEWHERE = frozenset(("",))
+
+
+@dataclass(slots=True, eq=False)
+class _Mirror:
+    """All guarded by the store's state lock, but for ``rows`` and ``errors``, which the receiving thread owns."""
+
+    number: int
+    id: str
+    as_of: Time
+    collection: Collection | None = None
+    table: bool = False
+    #: its first history is complete
+    ready: bool = False
+    #: it has caught up on the present connection
+    live: bool = False
+    #: it gets nothing any more: storage refused it
+    stalled: bool = False
+    holds: Holds = field(default_factory=Holds)
+    readers: int = 0
+    idle_since: float = 0.0
+    #: what came of an interval that is not complete
+    rows: list[Batch] = field(default_factory=list)
+    errors: list[Batch] = field(default_factory=list)
+
+
+class _Shares:
+    """The readers of one source of one dataflow; attached together, once the mirror is ready."""
+
+    def __init__(
+        self, store: MirrorStore, mirror: _Mirror, token: int, count: int, selection: Selection | None
+    ) -> None:
+        self.store = store
+        self.mirror = mirror
+        self.token = token
+        self.count = count
+        self.selection = selection
+        #: the faces of ``readers`` that the runtime knows
+        self.faces: tuple[_MirrorReader, ...] = tuple(_MirrorReader(self, i) for i in range(count))
+        # Guarded by the store's state lock.
+        self.readers: Sequence[Reader] | None = None
+        self.left = 0
+
+
+class _MirrorReader:
+    """``protocol.sources.SourceReader``; one thread reads."""
+
+    def __init__(self, shares: _Shares, index: int) -> None:
+        self._shares = shares
+        self._index = index
+        self._reader: Reader | None = None
+        self._steady = False
+        self._open = True
+
+    def poll(self, max_rows: int) -> Polled:
+        reader = self._attached()
+        return Polled(Frontier(MIN_TIME)) if reader is None else reader.poll(max_rows)
+
+    def pending(self) -> bool:
+        reader = self._attached()
+        return reader is not None and reader.pending()
+
+    def set_steady(self) -> None:
+        self._steady = True
+        if self._reader is not None:
+            self._reader.set_steady()
+
+    def close(self) -> None:
+        if self._open:
+            self._open = False
+            # The shares were opened together: one that was never polled has a queue to give up, too.
+            if self._shares.readers is not None:
+                self._shares.readers[self._index].close()
+            self._shares.store.leave(self._shares)
+
+    def _attached(self) -> Reader | None:
+        if self._reader is None and self._open:
+            readers = self._shares.store.attach(self._shares)
+            if readers is not None:
+                self._reader = readers[self._index]
+                if self._steady:
+                    self._reader.set_steady()
+        return self._reader
+
+
+class MirrorStore:
+    """``protocol.sources.Storage`` and ``storage.reader.CommitQueues``.
+
+    ``backlog_rows``: what steady dataflows may leave unread before ``receive`` waits, and with it the connection.
+    ``linger_seconds``: how long a mirror without readers is kept.
+    """
+
+    def __init__(
+        self,
+        hasher: Hasher,
+        *,
+        retention_us: int = 1_000_000,
+        backlog_rows: int = 4_000_000,
+        linger_seconds: float = 60.0,
+        clock: Callable[[], float] = wall.monotonic,
+    ) -> None:
+        self._hasher = hasher
+        self._retention_us = retention_us
+        self._backlog_rows = backlog_rows
+        self._linger_seconds = linger_seconds
+        self._clock = clock
+        self._state = threading.Lock()
+        self._capacity = threading.Condition(self._state)
+        # All guarded by _state.
+        self._send: Callable[[StorageRequest], None] | None = None
+        self._mirrors: dict[int, _Mirror] = {}
+        self._current: dict[str, _Mirror] = {}
+        self._unread: set[Collection] = set()
+        self._unsettled: dict[_Mirror, None] = {}
+        self._uppers: dict[str, Frontier] = {}
+        self._unwritten: dict[str, deque[StageView | WriteView]] = {}
+        self._watchers: dict[int, Callable[[Committed], None]] = {}
+        self._tokens = 0
+        self._closed = False
+        # The receiving thread's: what was changed in tables since a time was last closed.
+        self._changed: set[str] = set()
+        self._touched: dict[SourceReader, None] = {}
+        self._changed_rows = 0
+
+    # -- the connection -------------------------------------------------------------------------------------------
+
+    def connected(self, send: Callable[[StorageRequest], None]) -> None:
+        """From here on requests go to ``send``, which never blocks; what an earlier connection may have lost first."""
+        with self._state:
+            self._send = send
+            for mirror in list(self._mirrors.values()):
+                if not mirror.readers and not mirror.ready:
+                    self._give_up(mirror)
+                elif not mirror.stalled:
+                    self._begin(mirror)
+            for id, unwritten in self._unwritten.items():
+                send(BeginView(id))
+                for request in unwritten:
+                    send(request)
+
+    def disconnected(self) -> None:
+        with self._state:
+            self._send = None
+
+    def _begin(self, mirror: _Mirror) -> None:
+        """Asks for the mirror's history, or what it lacks of it.  Needs ``_state``."""
+        resume = None
+        mirror.rows, mirror.errors, mirror.live = [], [], False
+        if mirror.ready:
+            assert mirror.collection is not None, "it was filled"
+            resume = mirror.collection.upper
+        else:
+            mirror.collection = None
+        if self._send is not None:
+            self._send(Follow(mirror.number, mirror.id, mirror.as_of, resume))
+
+    def _give_up(self, mirror: _Mirror) -> None:
+        """Needs ``_state``."""
+        self._mirrors.pop(mirror.number, None)
+        self._unsettled.pop(mirror, None)
+        if self._current.get(mirror.id) is mirror:
+            del self._current[mirror.id]
+        if mirror.collection is not None:
+            self._unread.discard(mirror.collection)
+        if self._send is not None:
+            self._send(Unfollow(mirror.number))
+
+    def expire(self) -> None:
+        """Gives up the mirrors that nobody has read for a while.  To be called now and then."""
+        with self._state:
+            now = self._clock()
+            for mirror in list(self._mirrors.values()):
+                if not mirror.readers and mirror.idle_since + self._linger_seconds <= now:
+                    self._give_up(mirror)
+
+    # -- what comes -----------------------------------------------------------------------------------------------
+
+    def receive(self, update: StorageUpdate) -> None:
+        """Takes a message of storage's; waits while dataflows are far behind."""
+        match update:
+            case Following():
+                self._following(update)
+            case Updates():
+                self._updates(update)
+            case TimesClosed():
+                self._close_times(update)
+            case ViewWritten():
+                self._view_written(update)
+            case FollowRefused():
+                self._refused(update)
+        self._wait_capacity()
+
+    def _following(self, update: Following) -> None:
+        with self._state:
+            mirror = self._mirrors.get(update.mirror)
+            if mirror is None or mirror.collection is not None:
+                return
+            mirror.table = update.table
+            mirror.collection = Collection(
+                id=mirror.id, kind=CollectionKind.VIEW, types=update.types, key=None, names=(), title=mirror.id,
+                constraint="", hasher=self._hasher, since=Time(update.since),
+            )  # fmt: skip
+            mirror.collection.holds = mirror.holds
+
+    def _refused(self, update: FollowRefused) -> None:
+        with self._state:
+            mirror = self._mirrors.get(update.mirror)
+            if mirror is None:
+                return
+            mirror.stalled, mirror.live = True, False
+            if self._current.get(mirror.id) is mirror:
+                del self._current[mirror.id]
+            if not mirror.readers:
+                self._give_up(mirror)
+                return
+        # What reads it was dropped while the connection was lost, or is about to be: its holds are gone.
+        _log.warning("collection %s cannot be read: %s", mirror.id, update.message)
+
+    def _updates(self, update: Updates) -> None:
+        with self._state:
+            mirror = self._mirrors.get(update.mirror)
+        collection = None if mirror is None else mirror.collection
+        if mirror is None or collection is None:
+            return
+        rows, errors = (None if b is None else b.payload for b in (update.rows, update.errors))
+        with collection.turn:
+            if not mirror.ready:
+                assert rows is None or isinstance(rows, Batch), "rows are decoded with their message"
+                assert errors is None or isinstance(errors, Batch), "rows are decoded with their message"
+                collection.fill(rows, errors)
+                newest = max((int(b.times.max()) for b in (rows, errors) if b is not None and len(b)), default=0)
+                with self._state:
+                    collection.last_write = max(collection.last_write, Time(newest))
+            else:
+                mirror.rows += [rows] if isinstance(rows, Batch) else []
+                mirror.errors += [errors] if isinstance(errors, Batch) else []
+            if update.upper is None:
+                return
+            committed = self._publish(mirror, collection, Frontier(update.upper))
+        if mirror.table:
+            # Once more when the time is closed, and what they read beside it is complete, too.
+            self._changed.add(mirror.id)
+            self._touched |= dict.fromkeys(committed.touched)
+            self._changed_rows += committed.rows
+        self._notify(committed)
+
+    def _publish(self, mirror: _Mirror, collection: Collection, upper: Frontier) -> Committed:
+        """Needs ``turn``."""
+        rows, errors = Batch.concat(collection.types, mirror.rows), Batch.concat(ERR_TYPES, mirror.errors)
+        mirror.rows, mirror.errors = [], []
+        latest = [int(b.times.max()) + 1 for b in (rows, errors) if len(b)]
+        bound = upper if upper != EMPTY else Frontier(max([collection.oks.upper, collection.errs.upper, *latest]))
+        commit = dataclasses.replace(collection.write(rows, errors, bound), upper=upper)
+        newest = commit.newest()
+        with self._routed(collection, commit) as deliveries:
+            touched = self._enqueue(collection, deliveries)
+            collection.last_write = max(collection.last_write, newest)
+            collection.upper = max(collection.upper, upper)
+            mirror.ready = mirror.live = True
+            self._remember(mirror.id, collection.upper)
+            self._unsettled[mirror] = None
+            since = self._advance_since(collection)
+        if since is not None:
+            collection.compact(since)
+        return Committed(frozenset((mirror.id,)), touched, commit.row_count())
+
+    def _close_times(self, update: TimesClosed) -> None:
+        upper = Frontier(update.upper)
+        with self._state:
+            for mirror in self._mirrors.values():
+                if mirror.table and mirror.live and mirror.collection is not None:
+                    mirror.collection.upper = max(mirror.collection.upper, upper)
+                    self._remember(mirror.id, mirror.collection.upper)
+        changed = frozenset() if update.everything else frozenset(self._changed) or _ELSEWHERE
+        committed = Committed(changed, tuple(self._touched), self._changed_rows)
+        self._changed.clear()
+        self._touched.clear()
+        self._changed_rows = 0
+        self._notify(committed)
+
+    def _remember(self, id: str, upper: Frontier) -> None:
+        self._uppers[id] = max(upper, self._uppers.get(id, upper))
+
+    @contextmanager
+    def _routed(self, collection: Collection, commit: Commit) -> Iterator[list[Delivery]]:
+        """What each follower gets of the commit, with ``_state`` held, as of whoever follows at this moment."""
+        while True:
+            with self._state:
+                routes = collection.routes
+                if routes is None or routes.version != collection.follower_version:
+                    routes = Routes(collection.follower_version, list(collection.followers), collection.types)
+                    collection.routes = routes
+            deliveries = routes.deliveries(commit, self._hasher)
+            with self._state:
+                if collection.follower_version == routes.version:
+                    yield deliveries
+                    return
+
+    def _enqueue(self, collection: Collection, deliveries: list[Delivery]) -> list[SourceReader]:
+        """Queues what each follower gets; the selective readers among them.  Needs ``_state``."""
+        touched: list[SourceReader] = []
+        for follower, commit in deliveries:
+            follower.commits.append(commit)
+            follower.rows += commit.row_count()
+            follower.bytes += commit.size_bytes
+            collection.behind.add(follower)
+            self._unread.add(collection)
+            if follower.selection is not None and follower.reader is not None:
+                touched.append(follower.reader)
+        return touched
+
+    def _advance_since(self, collection: Collection) -> Frontier | None:
+        """As far as the last write at most: strict reads are at its time, however long ago.  Needs ``_state``."""
+        behind = collection.since if collection.upper == EMPTY else Frontier(collection.upper - 1 - self._retention_us)
+        held = collection.holds.least()
+        target = min(behind, Frontier(collection.last_write), behind if held is None else held)
+        if target <= collection.since:
+            return None
+        collection.since = target
+        return target
+
+    # -- reading --------------------------------------------------------------------------------------------------
+
+    def open_source(
+        self, id: str, as_of: Time, readers: int, selection: Selection | None = None
+    ) -> Sequence[SourceReader]:
+        """See ``protocol.sources.Storage``; what the mirror lacks comes later."""
+        with self._state:
+            mirror = self._current.get(id)
+            if mirror is None or as_of < (mirror.as_of if mirror.collection is None else mirror.collection.since):
+                self._tokens += 1
+                mirror = _Mirror(self._tokens, id, as_of)
+                self._mirrors[mirror.number] = self._current[id] = mirror
+                self._begin(mirror)
+            self._tokens += 1
+            mirror.holds.put(self._tokens, Frontier(as_of))
+            mirror.readers += readers
+            return _Shares(self, mirror, self._tokens, readers, selection).faces
+
+    def attach(self, shares: _Shares) -> Sequence[Reader] | None:
+        """For readers only: all readers of the shares once the mirror is ready."""
+        with self._state:
+            mirror = shares.mirror
+            if shares.readers is not None or not mirror.ready or mirror.collection is None:
+                return shares.readers
+            collection, selection = mirror.collection, shares.selection
+            hashes = None if selection is None else selected_hashes(selection, self._hasher)
+            followers = [Follower(selection, hashes) for _ in range(shares.count)]
+            snapshots, upper = collection.snapshots(), collection.upper
+            for follower, face in zip(followers, shares.faces, strict=True):
+                follower.reader = face
+                collection.followers[follower] = None
+            collection.follower_version += 1
+            mirror.holds.discard(shares.token)  # the snapshots answer for ever
+            shares.readers = tuple(
+                Reader(self, collection, f, snapshots=snapshots, upper=upper, index=i, count=shares.count)
+                for i, f in enumerate(followers)
+            )
+            return shares.readers
+
+    def leave(self, shares: _Shares) -> None:
+        """For readers only: one of them is closed."""
+        with self._state:
+            mirror = shares.mirror
+            mirror.readers -= 1
+            mirror.idle_since = self._clock()
+            shares.left += 1
+            if shares.left == shares.count:
+                mirror.holds.discard(shares.token)
+            if not mirror.readers and (mirror.stalled or self._current.get(mirror.id) is not mirror):
+                self._give_up(mirror)
+
+    def take(self, collection: Collection, follower: Follower, max_rows: int) -> tuple[list[Commit], Frontier]:
+        """See ``storage.reader.CommitQueues``."""
+        with self._state:
+            taken: list[Commit] = []
+            rows = 0
+            while follower.commits and (not taken or rows + follower.commits[0].row_count() <= max_rows):
+                commit = follower.commits.popleft()
+                taken.append(commit)
+                rows += commit.row_count()
+                follower.rows -= commit.row_count()
+                follower.bytes -= commit.size_bytes
+            if taken:
+                self._settle(collection, follower)
+            return taken, taken[-1].upper if follower.commits else collection.upper
+
+    def queued(self, collection: Collection, follower: Follower) -> tuple[bool, Frontier]:
+        with self._state:
+            return bool(follower.commits), collection.upper
+
+    def set_steady(self, follower: Follower) -> None:
+        with self._state:
+            follower.steady = True
+
+    def detach(self, collection: Collection, follower: Follower) -> None:
+        with self._state:
+            if follower in collection.followers:
+                del collection.followers[follower]
+                collection.follower_version += 1
+            follower.commits.clear()
+            self._settle(collection, follower)
+
+    def _settle(self, collection: Collection, follower: Follower) -> None:
+        if not follower.commits:
+            collection.behind.discard(follower)
+        if not collection.behind:
+            self._unread.discard(collection)
+        self._capacity.notify_all()
+
+    def _wait_capacity(self) -> None:
+        """The connection comes to wait, and with it whoever writes."""
+
+        def room() -> bool:
+            steady = (max((f.rows for f in c.behind if f.steady), default=0) for c in self._unread)
+            return self._closed or sum(steady) <= self._backlog_rows
+
+        with self._state:
+            self._capacity.wait_for(room)
+
+    # -- views that are written here ------------------------------------------------------------------------------
+
+    def begin_view(self, id: str) -> None:
+        """See ``protocol.sources.Storage``."""
+        with self._state:
+            self._unwritten[id] = deque()
+            self._uppers.pop(id, None)
+            if self._send is not None:
+                self._send(BeginView(id))
+
+    def stage_view(self, id: str, rows: Batch) -> None:
+        """See ``protocol.sources.Storage``."""
+        self._write(StageView(id, RowBatch(rows)))
+
+    def write_view(self, id: str, rows: Batch, errors: Batch, lower: Frontier, upper: Frontier) -> None:
+        """See ``protocol.sources.Storage``."""
+        self._write(WriteView(id, RowBatch(rows), RowBatch(errors), lower, upper))
+        with self._state:
+            self._remember(id, upper)
+
+    def _write(self, request: StageView | WriteView) -> None:
+        with self._state:
+            self._unwritten.setdefault(request.id, deque()).append(request)
+            if self._send is not None:
+                self._send(request)
+
+    def _view_written(self, update: ViewWritten) -> None:
+        with self._state:
+            unwritten = self._unwritten.get(update.id, deque())
+            ends = [i for i, r in enumerate(unwritten) if isinstance(r, WriteView) and r.upper <= update.upper]
+            for _ in range(ends[-1] + 1 if ends else 0):
+                unwritten.popleft()
+
+    # -- the rest of storage's face -------------------------------------------------------------------------------
+
+    def upper(self, id: str) -> Frontier:
+        """As far as is known here: of a view what was written, of a mirror what was received, the highest ever."""
+        with self._state:
+            return self._uppers.get(id, Frontier(MIN_TIME))
+
+    def __contains__(self, id: str) -> bool:
+        """Nothing is known not to exist."""
+        return True
+
+    def watch(self, callback: Callable[[Committed], None]) -> Callable[[], None]:
+        """See ``protocol.sources.Storage``."""
+        with self._state:
+            self._tokens += 1
+            token = self._tokens
+            self._watchers[token] = callback
+
+        def end() -> None:
+            with self._state:
+                self._watchers.pop(token, None)
+
+        return end
+
+    def _notify(self, committed: Committed) -> None:
+        with self._state:
+            watchers = list(self._watchers.values())
+        for watcher in watchers:
+            watcher(committed)
+
+    def work(self, fuel_rows: int) -> bool:
+        """See ``protocol.sources.Storage``."""
+        with self._state:
+            mirrors = list(self._unsettled)
+        for mirror in mirrors:
+            collection = mirror.collection
+            if collection is None or not collection.turn.acquire(blocking=False):
+                continue
+            try:
+                with self._state:
+                    since = self._advance_since(collection)
+                if since is not None:
+                    collection.compact(since)
+                if collection.work(fuel_rows):
+                    return True
+                with self._state:
+                    if collection.since >= collection.last_write:
+                        self._unsettled.pop(mirror, None)
+            finally:
+                collection.turn.release()
+        return False
+
+    def close(self) -> None:
+        """Ends whoever waits in ``receive``."""
+        with self._state:
+            self._closed = True
+            self._capacity.notify_all()

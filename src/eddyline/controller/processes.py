@@ -1,0 +1,192 @@
+"""The processes of one replica: spawned, watched, ended, and spawned again after one of them died.
+
+They are children of this process.  A connection to them may come and go; they keep what they have built.  When one dies
+all of them are replaced: a replica lives and dies whole.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import select
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Final
+
+from eddyline.controller.remote import RemoteReplica
+from eddyline.errors import Error, make_error
+from eddyline.protocol.messages import Response
+from eddyline.storage.store import TableStore
+from eddyline.trace.hasher import Hasher
+
+__all__ = ["ReplicaProcesses", "ReplicaSpec", "process_arguments"]
+
+_log = logging.getLogger("eddyline.controller")
+#: compiling all kernels for the first time takes a minute or two
+_START_SECONDS: Final = 600.0
+_STOP_SECONDS: Final = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaSpec:
+    """What a replica is made of: ``workers`` in each of ``processes``, with a runtime for reads or without."""
+
+    workers: int = 1
+    processes: int = 1
+    interactive: bool = True
+    orphan_seconds: float = 60.0
+    core_affinity: bool = False
+    maintenance_nice: int = 0
+
+
+def process_arguments(spec: ReplicaSpec, process: int, directory: Path, *, hash_seed: int) -> list[str]:
+    """The arguments of ``eddyline clusterd`` for one process; its sockets are in ``directory``."""
+
+    def layout(runtime: str) -> str:
+        addresses = [str(directory / f"{runtime}{p}") for p in range(spec.processes)] if spec.processes > 1 else []
+        return json.dumps({"workers": spec.workers, "processes": spec.processes, "addresses": addresses})
+
+    arguments = [
+        f"--listen={directory / f'control{process}'}",
+        f"--process={process}",
+        f"--hash-seed={hash_seed}",
+        f"--orphan-seconds={spec.orphan_seconds:g}",
+        f"--compute-timely-config={layout('compute')}",
+    ]
+    if spec.interactive:
+        arguments.append(f"--interactive-compute-timely-config={layout('interactive')}")
+    if spec.core_affinity:
+        arguments.append("--core-affinity")
+    if spec.maintenance_nice:
+        arguments.append(f"--maintenance-nice={spec.maintenance_nice}")
+    return arguments
+
+
+class ReplicaProcesses:
+    """``spec`` is asked each time processes are spawned: what it says then holds for as long as they live.
+
+    One thread calls, but for ``close``, which ends a start that is under way.
+    """
+
+    def __init__(self, spec: Callable[[], ReplicaSpec], store: TableStore, hasher: Hasher) -> None:
+        self._spec = spec
+        self._store = store
+        self._hasher = hasher
+        self._directory = Path(tempfile.mkdtemp(prefix="eddyline-"))
+        self._lock = threading.Lock()
+        self._children: list[subprocess.Popen[bytes]] = []  # guarded by _lock, like the rest
+        self._addresses: list[str] = []
+        self._closed = False
+        self.starts = 0
+
+    @property
+    def pids(self) -> list[int]:
+        """Of the present processes, dead or alive, by ordinal."""
+        with self._lock:
+            return [child.pid for child in self._children]
+
+    def connect(self, listener: Callable[[Response], None]) -> RemoteReplica:
+        """A connection to the processes as they are; if one is dead, or cannot be reached, to new ones.
+
+        Waits until they are up.  58000 if they do not come up; 57P01 once closed.
+        """
+        if self._alive():
+            try:
+                return RemoteReplica(self._addresses, self._store, self._hasher, listener)
+            except Error as error:
+                _log.warning("the replica's processes cannot be reached and are replaced: %s", error.message)
+        self._end_children()
+        self._start()
+        return RemoteReplica(self._addresses, self._store, self._hasher, listener)
+
+    def close(self) -> None:
+        """Ends the processes.  Twice is harmless."""
+        with self._lock:
+            self._closed = True
+        self._end_children()
+        shutil.rmtree(self._directory, ignore_errors=True)
+
+    def _alive(self) -> bool:
+        with self._lock:
+            return bool(self._children) and all(child.poll() is None for child in self._children)
+
+    def _start(self) -> None:
+        spec, seed = self._spec(), int(self._hasher.seed)
+        ready: list[int] = []
+        try:
+            with self._lock:
+                if self._closed:
+                    raise make_error("57P01", "the database was closed")
+                self.starts += 1
+                self._addresses = [str(self._directory / f"control{p}") for p in range(spec.processes)]
+                for process in range(spec.processes):
+                    arguments = process_arguments(spec, process, self._directory, hash_seed=seed)
+                    ready.append(self._spawn(process, arguments))
+            deadline = time.monotonic() + _START_SECONDS
+            for process, descriptor in enumerate(ready):
+                readable, _, _ = select.select([descriptor], [], [], max(deadline - time.monotonic(), 0))
+                if not readable or not os.read(descriptor, 1):
+                    hint = "Its last lines in the log say why."
+                    raise make_error("58000", f"process {process} of the replica does not come up", hint=hint)
+        except BaseException:
+            self._end_children()
+            raise
+        finally:
+            for descriptor in ready:
+                os.close(descriptor)
+
+    def _spawn(self, process: int, arguments: list[str]) -> int:
+        """A descriptor that becomes readable when the process listens, or dies.  Needs ``_lock``."""
+        reading, writing = os.pipe()
+        try:
+            # Nothing of the host's program is run again: only the package is to be found.
+            root = str(Path(__file__).parents[2])
+            path = os.pathsep.join([root, *filter(None, [os.environ.get("PYTHONPATH")])])
+            child = subprocess.Popen(
+                [sys.executable, "-m", "eddyline", "clusterd", *arguments, f"--ready-fd={writing}"],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+                pass_fds=[writing],
+                env={**os.environ, "PYTHONPATH": path},
+                # A signal of the terminal is the host's to deal with.
+                start_new_session=True,
+            )
+        except OSError as error:
+            os.close(reading)
+            raise make_error("58000", f"process {process} of the replica cannot be started: {error}") from error
+        finally:
+            os.close(writing)
+        self._children.append(child)
+        assert child.stderr is not None, "it is a pipe"
+        threading.Thread(target=_relay, args=(child.stderr,), name=f"log:{process}", daemon=True).start()
+        return reading
+
+    def _end_children(self) -> None:
+        """Asks them to end, then sees to it, and reaps them."""
+        with self._lock:
+            children, self._children = self._children, []
+        for child in children:
+            child.terminate()
+        deadline = time.monotonic() + _STOP_SECONDS
+        for child in children:
+            try:
+                child.wait(max(deadline - time.monotonic(), 0))
+            except subprocess.TimeoutExpired:
+                child.kill()
+                child.wait()
+
+
+def _relay(lines: IO[bytes]) -> None:
+    """What a process logs goes to the log of this one."""
+    with lines:
+        for line in lines:
+            _log.warning("%s", line.decode("utf-8", "replace").rstrip())

@@ -1,0 +1,257 @@
+"""A replica in other processes, as a ``protocol.client.Client``: one connection to it, which is never mended.
+
+To each process go two connections, one for commands and responses, one for storage, so that a long history delays no
+answer.  ``Hello`` and ``UpdateConfiguration`` go to every process, the rest to the first, which passes it on.  Partial
+answers merge: peeks by union once all have answered, frontiers by their least.
+
+A frontier of a materialized view is passed on once storage has what is below it: the controller lets go of the view's
+inputs behind it, and a replica that is built anew starts from there.
+
+Whatever ends any of the connections ends the client, with one fatal ``Status``.  Its owner makes another one.
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+import threading
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+from eddyline.compute.merge_responses import ResponseMerger
+from eddyline.protocol.client import ResponseQueue
+from eddyline.protocol.codec import decode_response, decode_storage_request, encode
+from eddyline.protocol.framing import Frames
+from eddyline.protocol.handshake import Purpose, greet
+from eddyline.protocol.link import Link
+from eddyline.protocol.messages import (
+    Command,
+    Frontiers,
+    Hello,
+    Peek,
+    PeekResponse,
+    Response,
+    Status,
+    UpdateConfiguration,
+)
+from eddyline.protocol.sockets import connect_to
+from eddyline.protocol.storage_messages import StorageRequest, StorageUpdate
+from eddyline.storage.feed import StorageFeed
+from eddyline.storage.store import TableStore
+from eddyline.trace.hasher import Hasher
+
+__all__ = ["RemoteReplica"]
+
+_log = logging.getLogger("eddyline.controller")
+_Message = TypeVar("_Message")
+
+#: storage messages that may wait for the socket; each holds a bounded number of rows
+_MOST_WAITING = 32
+
+
+class _Process:
+    """The two connections to one process."""
+
+    def __init__(
+        self,
+        address: str,
+        store: TableStore,
+        hasher: Hasher,
+        *,
+        process: int,
+        processes: int,
+        respond: Callable[[Response], None],
+        written: Callable[[str], None],
+        ended: Callable[[Exception | None], None],
+    ) -> None:
+        frames = [Frames(connect_to(address))]
+        try:
+            greet(frames[0], Purpose.STORAGE)
+            frames.append(Frames(connect_to(address)))
+            self.welcome = greet(frames[1], Purpose.COMMANDS)
+        except BaseException:
+            for each in frames:
+                each.close()
+            raise
+        self._ended = ended
+        self._feed = StorageFeed(
+            store,
+            hasher,
+            send=self._send,
+            written=written,
+            room=lambda: self.storage.waiting() < _MOST_WAITING,
+            process=process,
+            processes=processes,
+        )
+        self.storage: Link[StorageUpdate, StorageRequest] = Link(
+            frames[0],
+            name=f"storage:{process}",
+            encode=encode,
+            decode=decode_storage_request,
+            take=self._guarded(self._feed.receive),
+            ended=ended,
+            idle=self._feed.wake,
+        )
+        self.commands: Link[Command, Response] = Link(
+            frames[1],
+            name=f"commands:{process}",
+            encode=encode,
+            decode=decode_response,
+            take=self._guarded(respond),
+            ended=ended,
+        )
+        self._stopping = threading.Event()
+        self._feeding = threading.Thread(target=self._run, name=f"feed:{process}", daemon=True)
+
+    def _send(self, update: StorageUpdate) -> None:
+        self.storage.send(update)
+
+    def start(self) -> None:
+        self.storage.start()
+        self.commands.start()
+        self._feeding.start()
+
+    def _run(self) -> None:
+        try:
+            while not self._stopping.is_set():
+                if not self._feed.step() and not self._stopping.is_set():
+                    self._feed.wait()
+        except Exception as error:  # noqa: BLE001 - whatever it was, the replica cannot go on without its inputs
+            _log.exception("storage cannot be fed to the replica")
+            self._ended(error)
+        finally:
+            self._feed.close()
+
+    def _guarded(self, take: Callable[[_Message], None]) -> Callable[[_Message], None]:
+        """A message that cannot be taken ends the connection instead of leaving it half alive."""
+
+        def guarded(message: _Message) -> None:
+            try:
+                take(message)
+            except Exception as error:  # noqa: BLE001 - as in ``_run``
+                _log.exception("a message of the replica cannot be taken")
+                self._ended(error)
+
+        return guarded
+
+    def close(self) -> None:
+        self._stopping.set()
+        self._feed.wake()
+        self.storage.close()
+        self.commands.close()
+        if self._feeding.is_alive():
+            self._feeding.join()
+
+
+class RemoteReplica:
+    """``addresses``: the sockets of the replica's processes, by ordinal.  ``written`` is not called after ``close``.
+
+    Raises 08001 or 08006 if one cannot be reached, 0A000 if it is of another release, 22023 if it is another process.
+    """
+
+    def __init__(
+        self,
+        addresses: Sequence[str],
+        store: TableStore,
+        hasher: Hasher,
+        listener: Callable[[Response], None] | None = None,
+    ) -> None:
+        self._store = store
+        self._responses = ResponseQueue(listener)
+        self._merger = ResponseMerger(len(addresses), self._merged)
+        self._sending = threading.Lock()
+        # Held while a response is passed on, which keeps their order; never while waiting for the replica.
+        self._passing = threading.RLock()
+        self._held: dict[str, Frontiers] = {}  # guarded by _passing, like the rest
+        self._over = False
+        self._processes: list[_Process] = []
+        try:
+            for process, address in enumerate(addresses):
+                self._processes.append(
+                    _Process(
+                        address, store, hasher, process=process, processes=len(addresses),
+                        respond=functools.partial(self._merger.put, process, 0), written=self._written,
+                        ended=self._ended,
+                    )
+                )  # fmt: skip
+        except BaseException:
+            self.close()
+            raise
+        for each in self._processes:
+            each.start()
+
+    @property
+    def failed(self) -> bool:
+        with self._passing:
+            return self._over
+
+    def listen(self, listener: Callable[[Response], None], ended: Callable[[], None]) -> None:
+        self._responses.listen(listener, ended)
+
+    def send(self, command: Command) -> None:
+        with self._sending:
+            everywhere = isinstance(command, (Hello, UpdateConfiguration))
+            for each in self._processes if everywhere else self._processes[:1]:
+                each.commands.send(command)
+
+    def receive(self, timeout: float | None = None) -> Response | None:
+        return self._responses.receive(timeout)
+
+    def answer_now(self, _peek: Peek, _cancelled: Callable[[], bool] = lambda: False) -> PeekResponse | None:
+        """Nothing can be read here: send the peek."""
+        return None
+
+    def stop(self) -> None:
+        """Hangs up."""
+        self._end("the replica was stopped", tell=False)
+
+    def close(self) -> None:
+        """Hangs up; the processes go on, for another connection or until they have waited long enough."""
+        self._end("the replica was closed", tell=False)
+        for each in self._processes:
+            each.close()
+        self._responses.close()
+
+    # -- what comes -----------------------------------------------------------------------------------------------
+
+    def _merged(self, response: Response) -> None:
+        with self._passing:
+            if self._over:
+                return
+            if isinstance(response, Frontiers) and not self._stored(response):
+                self._held[response.id] = response
+                return
+            if isinstance(response, Status) and response.fatal:
+                self._end(response.message, tell=True)
+                return
+            if isinstance(response, Frontiers):
+                self._held.pop(response.id, None)
+            self._responses.put(response)
+
+    def _stored(self, response: Frontiers) -> bool:
+        """Whether storage has what the frontier speaks of; it does not keep indexes, nor what was dropped."""
+        return response.id not in self._store or response.upper <= self._store.upper(response.id)
+
+    def _written(self, id: str) -> None:
+        """A view was written: the frontier that waits for it may go on."""
+        with self._passing:
+            held = self._held.get(id)
+            if held is not None and not self._over and self._stored(held):
+                del self._held[id]
+                self._responses.put(held)
+
+    def _ended(self, error: Exception | None) -> None:
+        why = "" if error is None else f": {error}"
+        self._end(f"the connection to the replica was lost{why}", tell=True)
+
+    def _end(self, message: str, *, tell: bool) -> None:
+        with self._passing:
+            if self._over:
+                return
+            self._over = True
+            self._held.clear()
+            if tell:
+                self._responses.put(Status(message, fatal=True))
+        for each in self._processes:
+            each.commands.abandon()
+            each.storage.abandon()

@@ -1,0 +1,181 @@
+"""Arguments of a process and what they mean, by value: from the replica's specification to the process and back."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from eddyline.adapter.provisioning import Provisioning, replica_spec
+from eddyline.adapter.system_settings import INTERACTIVE_RUNTIME, SystemSettings
+from eddyline.clusterd.config import ClusterdConfig, clusterd_config
+from eddyline.compute.layout import RuntimeConfig, WorkerLayout
+from eddyline.compute.placement import Role
+from eddyline.compute.process_settings import OwnSettings, check_process_settings
+from eddyline.compute.thread_placement import core_plan
+from eddyline.controller.processes import ReplicaSpec, process_arguments
+from eddyline.errors import DatabaseError
+
+TWO = '{"workers": 2, "processes": 2, "addresses": ["/s/m0", "/s/m1"]}'
+
+
+@pytest.mark.parametrize(
+    ("override", "environment", "interactive"),
+    [
+        (None, None, False),  # the built-in default
+        (None, "on", True),
+        ("on", None, True),
+        ("off", "on", False),
+        ("maybe", "on", True),  # cannot be read: the environment's value, not the default
+        ("maybe", None, False),
+        ("", "on", True),
+        (" TRUE ", "off", True),
+    ],
+)
+def test_a_replica_gets_an_interactive_runtime_as_its_override_or_the_environment_says(
+    override: str | None, environment: str | None, interactive: bool
+) -> None:
+    system = SystemSettings()
+    if environment is not None:
+        system.set(INTERACTIVE_RUNTIME, (environment,))
+    overrides = {} if override is None else {INTERACTIVE_RUNTIME: override}
+    spec = replica_spec(Provisioning(workers=3, overrides=overrides), system)
+    assert spec == ReplicaSpec(workers=3, interactive=interactive)
+    arguments = process_arguments(spec, 0, Path("/s"), hash_seed=7)
+    assert any(a.startswith("--interactive-compute-timely-config=") for a in arguments) is interactive
+
+
+def test_what_a_replica_was_made_with_does_not_follow_the_setting() -> None:
+    system = SystemSettings()
+    before = replica_spec(Provisioning(), system)
+    system.set(INTERACTIVE_RUNTIME, ("on",))
+    assert (before.interactive, replica_spec(Provisioning(), system).interactive) == (False, True)
+
+
+@pytest.mark.parametrize("interactive", [True, False])
+@pytest.mark.parametrize("processes", [1, 2, 3])
+def test_the_arguments_of_a_process_say_what_the_replica_is(processes: int, interactive: bool) -> None:
+    spec = ReplicaSpec(
+        workers=2,
+        processes=processes,
+        interactive=interactive,
+        orphan_seconds=5,
+        core_affinity=True,
+        maintenance_nice=3,
+    )
+    for process in range(processes):
+        config = clusterd_config(process_arguments(spec, process, Path("/s"), hash_seed=7))
+        layout = WorkerLayout(2, processes)
+
+        def runtime(name: str, process: int = process, layout: WorkerLayout = layout) -> RuntimeConfig:
+            addresses = [f"/s/{name}{p}" for p in range(processes)] if processes > 1 else []
+            return RuntimeConfig(layout, process, tuple(addresses))
+
+        assert config == ClusterdConfig(
+            listen=f"/s/control{process}",
+            compute=runtime("compute"),
+            interactive=runtime("interactive") if interactive else None,
+            hash_seed=7,
+            orphan_seconds=5,
+            core_affinity=True,
+            maintenance_nice=3,
+        )
+
+
+def test_workers_alone_are_a_replica_of_one_process_and_one_runtime() -> None:
+    config = clusterd_config(["--listen=/s/c", "--workers=4"])
+    assert config.compute == RuntimeConfig(WorkerLayout(4, 1), 0, ())
+    assert config.interactive is None
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--workers=0"],
+        ["--process=1"],
+        ["--compute-timely-config={"],
+        ['--compute-timely-config={"workers": 0}'],
+        ["--compute-timely-config=" + TWO],  # no seed
+        ["--compute-timely-config=" + TWO, "--hash-seed=1", "--process=2"],
+        ["--compute-timely-config=" + TWO, "--hash-seed=1", "--workers=3"],
+        ['--compute-timely-config={"workers": 1, "processes": 2}', "--hash-seed=1"],
+        ["--workers=4", '--interactive-compute-timely-config={"workers": 2, "processes": 2}'],
+        ["--workers=4", '--interactive-compute-timely-config={"workers": 4, "extra": 1}'],
+        ["--compute-timely-config=" + TWO, "--hash-seed=1", "--interactive-compute-timely-config=" + TWO],
+    ],
+)
+def test_arguments_that_do_not_fit_together_are_refused(arguments: list[str]) -> None:
+    with pytest.raises(DatabaseError) as refused:
+        clusterd_config(["--listen=/s/c", *arguments])
+    assert refused.value.sqlstate == "22023"
+
+
+@pytest.mark.parametrize("cores", [1, 2, 3, 4, 7])
+@pytest.mark.parametrize("workers", [1, 2, 4])
+def test_worker_i_of_the_two_runtimes_never_share_a_core_while_another_is_free(workers: int, cores: int) -> None:
+    plan = core_plan(0, workers, [Role.MAINTENANCE, Role.INTERACTIVE], range(10, 10 + cores))
+    assert len(plan) == 3 * workers
+    for i in range(workers):
+        (maint,), (inter,) = plan[f"maint:{i}"], plan[f"inter:{i}"]
+        assert (maint != inter) is (cores > 1)
+        heavy = plan[f"inter:{i}:heavy"]
+        assert (maint in heavy) is (cores == 1)
+        assert (inter in heavy) is (cores < 3)
+    if cores >= 2 * workers:
+        singles = [c for name, c in plan.items() if not name.endswith("heavy")]
+        assert len(frozenset().union(*singles)) == 2 * workers, "while there are enough, nobody shares"
+
+
+def test_process_settings_are_checked_applied_once_and_survive_a_refusal(tmp_path: Path) -> None:
+    program = f"""
+import gc, sys, tempfile, pyarrow as pa
+from eddyline.compute.process_settings import OwnSettings
+s = OwnSettings()
+s.apply({{"switch_interval_us": "700", "arrow_memory_pool": "system", "arrow_cpu_threads": "3", "gc_policy": "freeze",
+         "arrow_io_threads": "2", "scratch_directory": {str(tmp_path)!r}, "workload_class": "batch",
+         "memory_limit_bytes": "{1 << 40}"}})
+import resource
+print(round(sys.getswitchinterval() * 1e6), pa.default_memory_pool().backend_name, pa.cpu_count(), pa.io_thread_count(),
+      gc.get_freeze_count() > 0, tempfile.gettempdir() == {str(tmp_path)!r}, s.workload_class,
+      resource.getrlimit(resource.RLIMIT_DATA)[0] == 1 << 40)
+s.apply({{"gc_policy": "off", "memory_limit_bytes": "0", "scratch_directory": ""}})
+print(gc.isenabled(), gc.get_freeze_count(), resource.getrlimit(resource.RLIMIT_DATA)[0] == resource.RLIM_INFINITY)
+"""
+    out = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
+    assert out.splitlines() == ["700 system 3 2 True True batch True", "False 0 True"]
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "sqlstate"),
+    [
+        ("switch_interval", "1", "42704"),
+        ("switch_interval_us", "0", "22023"),
+        ("switch_interval_us", "1.5", "22023"),
+        ("arrow_memory_pool", "none", "22023"),
+        ("gc_policy", "sometimes", "22023"),
+        ("memory_limit_bytes", "-1", "22023"),
+        ("scratch_directory", "here", "22023"),
+        ("workload_class", "a\nb", "22023"),
+    ],
+)
+def test_process_settings_that_cannot_be_are_refused(name: str, value: str, sqlstate: str) -> None:
+    settings = OwnSettings()
+    with pytest.raises(DatabaseError) as refused:
+        check_process_settings({name: value})
+    assert refused.value.sqlstate == sqlstate
+    with pytest.raises(DatabaseError):
+        settings.apply({name: value})
+    assert settings.values == {}
+
+
+def test_the_command_teaches_how_it_is_used() -> None:
+    def run(*arguments: str) -> str:
+        command = [sys.executable, "-m", "eddyline", *arguments]
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+    assert "clusterd" in run("--help")
+    text = run("clusterd", "--help")
+    for part in ("--interactive-compute-timely-config", "--process", "--workers", "examples:", "exit status:"):
+        assert part in text
