@@ -1,4 +1,8 @@
-"""Arrow tables as rows of a table: columns by name, cast as on assignment, defaults filled in."""
+"""Arrow tables as rows of a table: columns by name, cast as on assignment, defaults filled in.
+
+A table that is given may share memory that its owner changes later (Arrow arrays made from NumPy do).  A commit copies
+every row into storage's own columns before the call returns; what outlives the call otherwise is copied here.
+"""
 
 from __future__ import annotations
 
@@ -38,6 +42,7 @@ __all__ = ["assigned_column", "key_rows", "table_rows"]
 
 def table_rows(context: ReadContext, table: CatalogItem, data: pa.Table) -> Batch:
     """``data`` as rows of ``table``.  42703 for unknown columns, 42701 for repeated ones; see ``assigned_column``."""
+    data = _owned(context, data)
     names = data.column_names
     known = {c.name for c in table.columns}
     for i, name in enumerate(names):
@@ -61,6 +66,7 @@ def table_rows(context: ReadContext, table: CatalogItem, data: pa.Table) -> Batc
 
 def key_rows(context: ReadContext, table: CatalogItem, data: pa.Table) -> tuple[pa.Array, ...]:
     """The key columns of ``data`` or, for a table without a primary key, all its columns.  42703 for missing ones."""
+    data = _owned(context, data)
     wanted = table.primary_key or tuple(range(len(table.columns)))
     columns = []
     for position in wanted:
@@ -69,6 +75,16 @@ def key_rows(context: ReadContext, table: CatalogItem, data: pa.Table) -> tuple[
             raise make_error("42703", f'the rows to delete need the column "{column.name}"')
         columns.append(assigned_column(data[column.name], column.type, column.name))
     return tuple(columns)
+
+
+def _owned(context: ReadContext, data: pa.Table) -> pa.Table:
+    """A deep copy, if the rows wait for a later COMMIT or storage might keep them as they are (a single one)."""
+    if not context.transaction.explicit and data.num_rows > 1:
+        return data
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, data.schema) as writer:
+        writer.write_table(data)
+    return pa.ipc.open_stream(sink.getvalue()).read_all()
 
 
 def assigned_column(data: pa.ChunkedArray | pa.Array, target: SqlType, name: str) -> pa.Array:

@@ -1,6 +1,6 @@
 """Whatever users append, as an Arrow table: Arrow, pandas, Polars, lists of dicts, files.
 
-The result never shares memory that the caller could still change.
+The result may share memory with what was given.
 """
 
 from __future__ import annotations
@@ -35,16 +35,18 @@ def to_table(data: object, columns: Mapping[str, SqlType]) -> pa.Table:
     match data:
         case str() | os.PathLike():
             return _read_file(Path(data), columns)
-        case pa.Table() | pa.RecordBatch():
-            return _copied(data)
+        case pa.Table():
+            return data
+        case pa.RecordBatch():
+            return pa.Table.from_batches([data])
         case pa.RecordBatchReader():
-            return _copied(data.read_all())
+            return data.read_all()
         case Mapping():
             return _from_mapping(data, columns)
         case _ if hasattr(data, "__arrow_c_stream__"):
-            return _copied(_from_stream(data))
+            return _from_stream(data)
         case _ if _is_pandas(data):
-            return _copied(pa.Table.from_pandas(data, preserve_index=False))
+            return pa.Table.from_pandas(data, preserve_index=False)
         case Sequence() | Iterator():
             return _from_rows(list(data), columns)
         case _:
@@ -89,15 +91,6 @@ def _is_pandas(data: object) -> bool:
     return type(data).__module__.partition(".")[0] == "pandas" and hasattr(data, "columns")
 
 
-def _copied(data: pa.Table | pa.RecordBatch) -> pa.Table:
-    """A deep copy: Arrow arrays made from NumPy or pandas alias memory that the caller may write to."""
-    table = data if isinstance(data, pa.Table) else pa.Table.from_batches([data])
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as writer:
-        writer.write_table(table)
-    return pa.ipc.open_stream(sink.getvalue()).read_all()
-
-
 def _from_mapping(data: Mapping[str, Any], columns: Mapping[str, SqlType]) -> pa.Table:
     for name in data:
         if not isinstance(name, str):
@@ -106,7 +99,7 @@ def _from_mapping(data: Mapping[str, Any], columns: Mapping[str, SqlType]) -> pa
     lengths = {len(a) for a in arrays}
     if len(lengths) > 1:
         raise make_error("22000", f"columns have different lengths: {sorted(lengths)}")
-    return _copied(pa.Table.from_arrays(arrays, names=list(data)))
+    return pa.Table.from_arrays(arrays, names=list(data))
 
 
 def _from_rows(data: Sequence[Any], columns: Mapping[str, SqlType]) -> pa.Table:

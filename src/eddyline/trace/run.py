@@ -68,6 +68,7 @@ class Run:
         "head",
         "key_hashes",
         "layout",
+        "level",
         "lower",
         "since",
         "times",
@@ -99,6 +100,8 @@ class Run:
         self.upper = upper
         self.since = since
         self._retractions = -1
+        #: runs of one level are within a factor of four in length
+        self.level = len(times).bit_length() >> 1
         described = describe(columns, cell_kinds(layout.types))
         if layout.order:
             described = np.concatenate((order_descriptors(described, layout.order), described))

@@ -69,7 +69,11 @@ class Trace:
         # guards _holds and _since against handles of other threads; held for O(handles)
         self._lock = threading.Lock()
         self._holds: dict[TraceHandle, tuple[Frontier, Frontier]] = {}
+        # the lowest physical hold; replaced with the lock held, read without
+        self._lowest_through: Frontier | None = None
         self._since = lower
+        # what ``_begin_merges`` looked at when it last began nothing; writer's thread only
+        self._nothing_due: tuple[object, ...] = ()
         self._snapshot = Snapshot(layout, self._set, lower, lower)
 
     @property
@@ -147,6 +151,7 @@ class Trace:
             if since < self._since:
                 raise ValueError(f"since {since} is below the trace's {self._since}")
             self._holds[handle] = (since, through)
+            self._follow_holds()
         return handle
 
     def _hold(self, handle: TraceHandle, since: Frontier | None, through: Frontier | None) -> None:
@@ -156,25 +161,25 @@ class Trace:
             if new_since < old_since:
                 raise ValueError(f"since {new_since} regresses from {old_since}")
             self._holds[handle] = (new_since, old_through if through is None else through)
-            self._raise_since()
+            self._follow_holds()
 
     def _release(self, handle: TraceHandle) -> None:
         with self._lock:
             if self._holds.pop(handle, None) is not None:
-                self._raise_since()
+                self._follow_holds()
 
-    def _raise_since(self) -> None:
+    def _follow_holds(self) -> None:
         """With the lock held.  Without holds since stays: nobody has said how far it may go."""
-        if self._holds:
-            self._since = max(self._since, min(since for since, _ in self._holds.values()))
+        if not self._holds:
+            self._lowest_through = None
+            return
+        sinces, throughs = zip(*self._holds.values(), strict=True)
+        self._since = max(self._since, min(sinces))
+        self._lowest_through = min(throughs)
 
     def _holds_of(self, handle: TraceHandle) -> tuple[Frontier, Frontier]:
         with self._lock:
             return self._holds[handle]
-
-    def _boundary(self) -> Frontier | None:
-        with self._lock:
-            return min((through for _, through in self._holds.values()), default=None)
 
     def _replace(self, runs: tuple[Run, ...], upper: Frontier) -> None:
         self._set = RunSet(self.layout, runs)
@@ -186,7 +191,7 @@ class Trace:
 
         A reader that keeps up holds the boundary before the newest run: the ones behind it are those that pile up.
         """
-        boundary = self._boundary()
+        boundary = self._lowest_through
         runs = self._set.runs
         stop = len(runs)
         while stop > 0:
@@ -225,9 +230,12 @@ class Trace:
         self._inputs.update(map(id, runs))
 
     def _begin_merges(self) -> None:
-        """Starts every merge that is due, newest first, and one for the debt.  O(runs)."""
-        boundary = self._boundary()
+        """Starts every merge that is due, newest first, and one for the debt.  O(runs); O(1) if nothing has changed."""
+        boundary = self._lowest_through
         runs = self._set.runs
+        state = (runs, boundary, self._since, len(self._merges), self._debt_rows)
+        if state == self._nothing_due:
+            return
         stop = len(runs)
         while stop > 1:
             start = stop - 1
@@ -240,6 +248,7 @@ class Trace:
                     self._begin(runs[first:last])
             stop = start
         self._begin_for_debt(boundary)
+        self._nothing_due = state if len(self._merges) == state[3] else ()
 
     def _due(self, start: int, stop: int) -> list[tuple[int, int]]:
         """The stretches [first, last) that are to be merged among the runs from ``start`` to before ``stop``."""
@@ -252,7 +261,7 @@ class Trace:
             stop -= 1
         level = 0
         for position in range(stop - 1, start - 1, -1):
-            of_run = _level(runs[position])
+            of_run = runs[position].level
             if of_run > level:
                 if stop - position > FAN:
                     due.append((position + 1, stop))
@@ -332,11 +341,6 @@ class Trace:
         merged = merge.result()
         middle = () if merged is None else (merged,)
         self._replace((*runs[:at], *middle, *runs[at + len(merge.runs.runs) :]), self.upper)
-
-
-def _level(run: Run) -> int:
-    """Runs of one level are within a factor of four in length."""
-    return len(run).bit_length() >> 1
 
 
 class TraceHandle:

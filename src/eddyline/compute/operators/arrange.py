@@ -27,6 +27,7 @@ __all__ = ["ERRORS_LAYOUT", "ArrangeOperator", "new_arrangement"]
 #: rows sorted and inserted in one activation; inserting also merges several times as many
 _PIECE_ROWS = 16_384
 
+_NO_ERRORS = Batch.empty(ERR_TYPES)
 ERRORS_LAYOUT = Layout(ERR_TYPES, tuple(range(len(ERR_TYPES))))
 
 
@@ -178,7 +179,7 @@ class ArrangeOperator:
         pieces: list[Batch] = []
         while (piece := self._error_stash.piece()) is not None:
             pieces.append(piece)
-        return Batch.concat(ERR_TYPES, pieces)
+        return Batch.concat(ERR_TYPES, pieces) if pieces else _NO_ERRORS
 
     def _seal_errors(self, upper: Frontier) -> Batch | None:
         trace = self._arrangement.errs
