@@ -198,16 +198,16 @@ def test_unknown_tables_and_views(db: eddyline.Connection) -> None:
 @pytest.mark.parametrize("rows", [1, 2, 5000])
 @pytest.mark.parametrize("call", ["append", "upsert", "delete"])
 def test_arrays_changed_before_a_commit_do_not_matter(db: eddyline.Connection, call: str, rows: int) -> None:
-    db.execute("CREATE TABLE t (n bigint PRIMARY KEY)")
+    db.execute("CREATE TABLE keyed (n bigint PRIMARY KEY)")
     original = list(range(rows))
     if call == "delete":
-        db.append("t", {"n": original})
+        db.append("keyed", {"n": original})
     values = np.arange(rows)
     db.execute("BEGIN")
-    getattr(db, call)("t", pa.table({"n": pa.array(values)}))
+    getattr(db, call)("keyed", pa.table({"n": pa.array(values)}))
     values[:] = 7_000
     db.execute("COMMIT")
-    found = sorted(n for (n,) in db.execute("SELECT n FROM t").fetchall())
+    found = sorted(n for (n,) in db.execute("SELECT n FROM keyed").fetchall())
     assert found == ([] if call == "delete" else original)
 
 
