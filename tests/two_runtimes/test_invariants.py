@@ -123,7 +123,7 @@ def test_i06_since_is_checked_and_held_in_one_step() -> None:
         for handle in list(trace._holds):
             if trace._holds[handle][0] < 2:
                 trace._holds[handle] = (Frontier(2), trace._holds[handle][1])
-        trace._raise_since()
+        trace._follow_holds()
 
     trace._lock = Adversary(compact)  # type: ignore[assignment]  # a lock in all that is used
     hold = None
@@ -379,11 +379,11 @@ def test_i22_an_import_keeps_no_run_boundary() -> None:
     d.commit("t", [(4, 40)])
     d.create(read_over("t1", "i", 2))
     d.settle()
-    assert d.trace("i")._boundary() == EMPTY, "nothing that reads here holds a boundary"
+    assert d.trace("i")._lowest_through == EMPTY, "nothing that reads here holds a boundary"
     d.commit("t", [(5, 50)])
     d.create(read_over("t2", "i", 2))
     d.settle()
-    assert d.trace("i")._boundary() == EMPTY
+    assert d.trace("i")._lowest_through == EMPTY
     assert len(d.rows_of_peek("t2", 2)) == 4
 
 
