@@ -116,6 +116,9 @@ class AsyncConnection:
     async def wait_hydrated(self, name: str, *, timeout: float | None = None) -> None:
         await self._run(self._connection.wait_hydrated, name, timeout=timeout)
 
+    async def metrics(self) -> str:
+        return await self._run(self._connection.metrics)
+
     async def commit(self) -> None:
         await self._run(self._connection.commit)
 

@@ -18,6 +18,7 @@ SITUATIONS = (
     "answer: one-shot over indexes",
     "answer: one-shot over storage",
     "answer: on the caller's thread",
+    "answer: past its memory",
     "cancel: canceled",
     "cancel: answered before",
     "drop: under a read",

@@ -19,6 +19,7 @@ from eddyline.plan.dataflow import (
 from eddyline.plan.facts import IndexFacts
 from eddyline.plan.lower import lower
 from eddyline.protocol.messages import Peek, PeekResponse
+from eddyline.protocol.read_costs import ReadBounds
 from eddyline.repr.ids import transient_id
 from eddyline.repr.time import EMPTY, Time
 from eddyline.testing.simulation.definitions import PAIR, Definition, defined
@@ -38,6 +39,8 @@ __all__ = [
 ]
 
 _IDENTITY = Mfp((), (0, 1), PAIR)
+#: bytes that one-shot reads may hold, in turn: most of them any number
+_BOUNDS = (None, None, None, 1, None, None, 2_500)
 _KINDS = ("strict", "strict", "serializable", "past", "future")
 
 
@@ -92,14 +95,18 @@ def read_one_shot(world: World) -> None:
 
 def _one_shot(world: World, operators: tuple[Operator, ...], definition: Definition, kind: str, at: int) -> None:
     over = tuple(dict.fromkeys(i.id for i in DataflowDescription("", operators, 0, 0).imports))
-    id = transient_id(next(world.numbers))
+    number = next(world.numbers)
+    id = transient_id(number)
+    # By the number and not by chance, so that bounds change nothing about what else happens.
+    bound = _BOUNDS[number % len(_BOUNDS)]
     last = len(operators) - 1
     exported = (*operators, Arrange(last, (), PAIR), ExportIndex(id, id, last + 1, (), PAIR))
     world.controller.create_dataflow(
-        DataflowDescription(id, exported, at, at + 1, DataflowClass.ONE_SHOT_READ), as_of=Time(at)
+        DataflowDescription(id, exported, at, at + 1, DataflowClass.ONE_SHOT_READ, bound), as_of=Time(at)
     )
-    uuid = world.controller.peek(id, Time(at), _IDENTITY)
+    uuid = world.controller.peek(id, Time(at), _IDENTITY, bounds=ReadBounds(memory=bound))
     read = PendingRead(uuid, "", definition, at, None, over, kind, world.step, transient=id)
+    read.bounded = bound is not None
     read.over_indexes = any(isinstance(o, ImportIndex) for o in operators)
     _begin(world, read)
 
@@ -203,6 +210,10 @@ def take_answer(world: World, response: PeekResponse) -> None:
         if world.attached:
             raise SimulationError(f"{read.name} fails for a replica that is there")
         world.note(f"{read.name}: lost")
+        return
+    if read.bounded and answer == "53200":
+        world.coverage["answer: past its memory"] += 1
+        world.note(f"{read.name}: past its memory")
         return
     _compare(world, read, answer)
     world.note(f"{read.name}: {sorted(answer.items(), key=repr) if not isinstance(answer, str) else answer}")

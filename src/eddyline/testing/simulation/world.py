@@ -60,6 +60,7 @@ class PendingRead:
     began: int
     transient: str | None = None
     canceled: bool = False
+    bounded: bool = False
     over_indexes: bool = False
     over_placeholder: bool = False
     waited: bool = False
