@@ -101,7 +101,7 @@ class World:
         """From a look at the worker's dataflows, as they are."""
         found: dict[str, Counter[_Row]] = {log.id: Counter() for log in LOGS}
         for dataflow in self.worker._agenda:
-            hydrated = self.log._hydrated.get(dataflow.number)
+            hydrated = self.log.hydrated_ns(dataflow)
             for id, its in dataflow_rows(dataflow, hydrated, 0, Role.SOLO).items():
                 found[id].update(its)
         return found

@@ -6,7 +6,7 @@ runtime's clock.  So the cost follows what changed, and many changes between two
 
 Invariants:
 I1  the uppers of all logs agree between seals, and whoever reads several at one sealed time sees one moment;
-I2  seals come at least ``interval_ns`` apart, and take at most one part in SHARE of the worker's time; after a
+I2  seals come at least ``interval_ns`` apart, and take at most one part in SHARE of the thread's time; after a
     maintained dataflow went or hydrated the next may come sooner, at one part in SOON_SHARE; one that came is in the
     log before it does anything;
 I3  a seal takes in at most MOST_DATAFLOWS, longest marked first, unless a reader of this very thread needs it whole;
@@ -52,6 +52,8 @@ _PEEKS: Final = -1
 
 
 class ComputeLog:
+    """``cost_clock``: nanoseconds that this thread has worked; without it ``clock`` tells what a seal costs."""
+
     def __init__(
         self,
         worker: int,
@@ -60,6 +62,7 @@ class ComputeLog:
         hasher: Hasher,
         peeks: PeekLog,
         clock: Callable[[], int],
+        cost_clock: Callable[[], int] | None = None,
         interval_ns: int = _INTERVAL_NS,
     ) -> None:
         self._worker = worker
@@ -67,6 +70,7 @@ class ComputeLog:
         self._hasher = hasher
         self._peeks = peeks
         self._clock = clock
+        self._cost_clock = cost_clock or clock
         self._interval_ns = interval_ns
         self.arrangements = {log.id: _empty(log) for log in LOGS}
         self._handles: dict[str, list[TraceHandle]] = {
@@ -119,6 +123,10 @@ class ComputeLog:
         self._marked[dataflow.number] = now
         self._soon |= soon and dataflow.description.dataflow_class is DataflowClass.MAINTAINED
 
+    def hydrated_ns(self, dataflow: Dataflow) -> int | None:
+        """How long its hydration took; None while it goes on."""
+        return self._hydrated.get(dataflow.number)
+
     # -- seals
 
     def due_in_s(self) -> float | None:
@@ -129,12 +137,11 @@ class ComputeLog:
 
     def seal(self, *, everything: bool = False) -> None:
         """Brings the logs up to date with the marked dataflows (with ``everything``: all of them) and the peeks."""
-        began = self._clock()
+        began, worked = self._clock(), self._cost_clock()
         changes: dict[str, list[tuple[LogRow, int]]] = {}
         for number in list(islice(self._marked, None if everything else MOST_DATAFLOWS)):
             dataflow = self._marked.pop(number)
-            hydrated = self._hydrated.get(number)
-            now = {} if dataflow is None else dataflow_rows(dataflow, hydrated, self._worker, self._role)
+            now = {} if dataflow is None else self._rows_of(dataflow)
             self._replace(number, now, changes)
         if self._peeks.version != self._peeks_seen:
             self._peeks_seen, rows = peek_rows(self._peeks, self._worker, self._role)
@@ -143,9 +150,12 @@ class ComputeLog:
         for log in LOGS:
             self._insert(log, changes.get(log.id, ()), upper)
         self._soon = self.urgent = bool(self._marked) and (self._soon or self.urgent)
-        ended = self._clock()
-        self._next_ns = ended + max(self._interval_ns, SHARE * (ended - began))
-        self._next_soon_ns = ended + SOON_SHARE * (ended - began)
+        ended, cost = self._clock(), self._cost_clock() - worked
+        self._next_ns = ended + max(self._interval_ns, SHARE * cost)
+        self._next_soon_ns = ended + SOON_SHARE * cost
+
+    def _rows_of(self, dataflow: Dataflow) -> LogRows:
+        return dataflow_rows(dataflow, self.hydrated_ns(dataflow), self._worker, self._role)
 
     def _replace(self, owner: int, now: LogRows, changes: dict[str, list[tuple[LogRow, int]]]) -> None:
         """Notes how the rows about ``owner`` differ from those in the logs."""

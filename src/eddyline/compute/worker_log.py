@@ -8,6 +8,7 @@ State of the worker's thread.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from typing import Final
 
@@ -64,7 +65,16 @@ class WorkerLog:
         """A later connection's changes nothing."""
         if not command.logging or self._log is not None:
             return
-        self._log = ComputeLog(self._worker, self._role, hasher=self._hasher, peeks=self.peeks, clock=self._clock)
+        # Waiting for a core is no work.  Where a caller drives the worker by a clock of its own, that is the only one.
+        threaded = self._clock is time.perf_counter_ns
+        self._log = ComputeLog(
+            self._worker,
+            self._role,
+            hasher=self._hasher,
+            peeks=self.peeks,
+            clock=self._clock,
+            cost_clock=time.thread_time_ns if threaded else None,
+        )
         if self._registry is not None:
             for id, arrangement in self._log.arrangements.items():
                 self._registry.publish(id, LOG_INCARNATION, arrangement, MIN_TIME, EMPTY)

@@ -10,9 +10,12 @@ from dataclasses import dataclass, field
 from typing import cast
 
 from eddyline.compute.interactive import InteractiveWorker
+from eddyline.compute.log_rows import LogRow, dataflow_rows
 from eddyline.compute.pair import Pair
-from eddyline.compute.sharing import Slot
+from eddyline.compute.sharing import LOG_INCARNATION, Slot
 from eddyline.compute.worker import Worker
+from eddyline.protocol.logs import ACTIVE_PEEKS, LOGS, PEEK_DURATIONS
+from eddyline.repr.ids import is_log
 from eddyline.repr.time import EMPTY, Time
 from eddyline.testing.simulation.reads import readers
 from eddyline.testing.simulation.recompute import bag_of
@@ -163,6 +166,9 @@ class Invariants:
     def _incarnations(self, reader: InteractiveWorker, replica: _Replica) -> None:
         """A peer is bound to the incarnation that the commands say, whichever runtime came first."""
         for id, peer in reader.traces.items():
+            if is_log(id):
+                _require(peer.arrangement.incarnation == LOG_INCARNATION, "i15", f"{id} is a log, and began anew")
+                continue
             entry, number = reader._ledger._entries[id], reader._ledger.incarnation(id)
             incarnation = peer.arrangement.incarnation
             _require(incarnation == number, "i15", f"{id} reads incarnation {incarnation} and should {number}")
@@ -197,6 +203,26 @@ class Invariants:
                 stored = len(self._world.store._collections[id].holds)
                 _require(stored == holds, "i18", f"{id} has {stored} holds in storage for {holds}")
 
+    def of_logs(self) -> None:
+        """Sealed, the logs say of dataflows what a look at each worker and lane says."""
+        for _, _, unit in self._world.units:
+            log = unit.log.log if isinstance(unit, Worker) else None
+            if not isinstance(unit, Worker) or log is None:
+                continue
+            log.seal(everything=True)
+            expected: Counter[LogRow] = Counter()
+            for dataflow in unit._agenda:
+                rows = dataflow_rows(dataflow, log.hydrated_ns(dataflow), unit.index, unit.role)
+                expected.update((log_id, *row) for log_id, its in rows.items() for row in its)
+            found: Counter[LogRow] = Counter()
+            for each in LOGS:
+                if each not in (ACTIVE_PEEKS, PEEK_DURATIONS):
+                    batch = log.part(each.id).rows(Time(0))
+                    columns = zip(*(c.to_pylist() for c in batch.columns), strict=True)
+                    for row, count in zip(columns, batch.diffs.tolist(), strict=True):
+                        found[each.id, *row] += count
+            _require(found == expected, "log", f"{found - expected} is told, and {expected - found} is the case")
+
     def of_compaction(self) -> None:
         """At rest, both runtimes have come as far as the controller, and so has every trace that nothing else reads."""
         pair, controller = self._world.replica, self._world.controller
@@ -208,6 +234,9 @@ class Invariants:
             positions: dict[Trace, list[tuple[str, int]]] = {}
             for id, peer in reader.traces.items():
                 told, trace = controller._collections[id].since, peer.arrangement.oks._trace
+                if is_log(id):  # of which a new connection's controller knows nothing at first
+                    _require(peer.since >= told, "i03", f"the reader of {id} is at {peer.since}, and was told {told}")
+                    continue
                 _require(peer.since == told, "i03", f"the reader of {id} is at {peer.since}, and was told {told}")
                 if trace is None:
                     raise SimulationError(f"{id} is not published at rest")

@@ -155,6 +155,7 @@ class _Stepper:
         self._settle()
         self._invariants.of_holds()
         self._invariants.of_compaction()
+        self._invariants.of_logs()
         for id in (*world.indexes, *world.views, *world.tables):
             drop(world, id)
         self._settle()

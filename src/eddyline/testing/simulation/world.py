@@ -117,7 +117,8 @@ class World:
         self.tick = rng.choice((0, 2_000_000, 10_000_000))
         self.budget_rows = rng.choice((2, 65_536, 65_536))
         self.store = TableStore(self.hasher, retention_us=self.retention_us)
-        self.controller = Controller(self.store, retention_us=self.retention_us)
+        # Worlds without retention are those without logs, so that both kinds meet everything else.
+        self.controller = Controller(self.store, retention_us=self.retention_us, logging=self.retention_us > 0)
         self.recompute = Recompute()
         self.numbers = itertools.count(1)
         self.attached = False
