@@ -50,11 +50,13 @@ def _measure_arms(parts: Sequence[str], report: IsolationReport, quick: bool) ->
         return
     hydration, scans, lag = {}, {}, {}
     walks: dict[int, Walk | None] = {}
+    rates: dict[str, float] = {}
     for name in (TWO, UNSLICED, SOLO):
         with arm(name) as db:
             if "hydration" in parts:
                 with _told(f"hydration, {name}"):
-                    hydration[name] = measure_hydration(db, Window(for_s=3.0 if quick else 22.0, stretch=not quick))
+                    window = Window(for_s=3.0 if quick else 22.0, stretch=not quick)
+                    hydration[name] = measure_hydration(db, window, rates)
             if "scans" in parts:
                 with _told(f"scans, {name}"):
                     walks = walks or calibrated(db)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import eddyline
 from bench.isolation.load import beside, capacity, lower_to_share, run_streams
-from bench.isolation.reads import churning, streams
+from bench.isolation.reads import churning, looking_inside, streams
 from bench.isolation.samples import Samples
 
 __all__ = ["HydrationFigures", "Window", "measure_hydration"]
@@ -40,13 +40,20 @@ class HydrationFigures:
     cycles: list[float]
 
 
-def measure_hydration(db: eddyline.Connection, window: Window) -> HydrationFigures:
-    asked = streams(db)
-    capacities = [capacity(db, stream, window.for_s / 15) for stream in asked]
-    load = lower_to_share(asked, capacities)
-    for_s = window.of(min(s.per_s for s in asked if "lookups" in s.name))
-    idle = run_streams(db, asked, for_s)
+def measure_hydration(db: eddyline.Connection, window: Window, rates: dict[str, float]) -> HydrationFigures:
+    """``rates``: those of another arm, to be used here as well; if there are none yet, this arm's are noted there."""
+    asked, inside = streams(), looking_inside()
+    capacities = {stream.name: capacity(db, stream, window.for_s / 15) for stream in (*asked, inside)}
+    if not rates:
+        for share in (asked, [inside]):
+            lower_to_share(share, [capacities[s.name] for s in share])
+        rates.update({s.name: s.per_s for s in (*asked, inside)})
+    for stream in (*asked, inside):
+        stream.per_s = rates[stream.name]
+    for_s, inside_s = window.of(min(s.per_s for s in asked if "lookups" in s.name)), window.of(inside.per_s)
+    idle = run_streams(db, asked, for_s) | run_streams(db, [inside], window.for_s / 3)
     cycles: list[float] = []
     with beside(churning(db, cycles)):
-        hydrating = run_streams(db, asked, for_s)
-    return HydrationFigures(idle, hydrating, {s.name: c for s, c in zip(asked, capacities, strict=True)}, load, cycles)
+        hydrating = run_streams(db, asked, for_s) | run_streams(db, [inside], inside_s)
+    load = sum(s.per_s / capacities[s.name] for s in asked)
+    return HydrationFigures(idle, hydrating, capacities, load, cycles)

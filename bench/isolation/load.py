@@ -126,13 +126,12 @@ def capacity(db: eddyline.Connection, stream: Stream, for_s: float) -> float:
     return counts[0]
 
 
-def lower_to_share(streams: Sequence[Stream], capacities: Sequence[float]) -> float:
-    """Lowers all rates by one factor if together they are more than ``_LOAD`` of the capacity; the load."""
+def lower_to_share(streams: Sequence[Stream], capacities: Sequence[float]) -> None:
+    """Lowers all rates by one factor if together they are more than ``_LOAD`` of the capacity."""
     load = sum(s.per_s / c for s, c in zip(streams, capacities, strict=True))
     if load > _LOAD:
         for stream in streams:
             stream.per_s *= _LOAD / load
-    return min(load, _LOAD)
 
 
 @contextmanager

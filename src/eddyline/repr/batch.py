@@ -9,6 +9,7 @@ Order and consolidation are not promised.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 
 import numpy as np
@@ -54,7 +55,7 @@ class Batch:
     def empty(types: tuple[SqlType, ...]) -> Batch:
         return Batch(
             types,
-            tuple(pa.array([], type=arrow_type(t)) for t in types),
+            _empty_columns(types),
             np.empty(0, np.int64),
             np.empty(0, np.int64),
         )
@@ -99,6 +100,12 @@ class Batch:
 
     def negated(self) -> Batch:
         return Batch(self.types, self.columns, self.times, -self.diffs)
+
+
+@functools.lru_cache(maxsize=1024)
+def _empty_columns(types: tuple[SqlType, ...]) -> tuple[pa.Array, ...]:
+    """Kept, since most steps of most dataflows have no errors to tell of, and an array costs more than a look-up."""
+    return tuple(pa.array([], type=arrow_type(t)) for t in types)
 
 
 def concat_arrays(arrays: Sequence[pa.Array]) -> pa.Array:
