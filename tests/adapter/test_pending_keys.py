@@ -28,6 +28,9 @@ def test_candidates_are_the_changes_with_a_wanted_hash_also_after_truncation() -
             keys.add(np.array(values, np.uint64))
             assert keys.batches == len(pending)
             wanted = [rng.randrange(40) for _ in range(rng.randrange(4))]
-            found = keys.candidates(np.array(wanted, np.uint64), pending)
+            hashes = np.array(wanted, np.uint64)
+            found = keys.candidates(hashes, pending, 30)
+            assert found is not None
+            assert not found or keys.candidates(hashes, pending, len(found) - 1) is None
             got = [v for batch in found for v in batch.columns[0].to_pylist()]
             assert got == [v for batch in pending for v in batch.columns[0].to_pylist() if v in wanted]

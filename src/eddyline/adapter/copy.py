@@ -9,11 +9,12 @@ from eddyline.adapter.copy_from import copy_from
 from eddyline.adapter.copy_to import copy_to
 from eddyline.adapter.finishing import finishing
 from eddyline.adapter.outcome import Outcome, ResultSet
-from eddyline.adapter.overlay import overlaid
+from eddyline.adapter.pending_reads import answer_with_pending, reads_pending
 from eddyline.adapter.read import ReadContext, read_rows
 from eddyline.adapter.read_plan import plan_read
 from eddyline.errors import unsupported
 from eddyline.expr.ir import Literal
+from eddyline.protocol.read_costs import ReadBounds
 from eddyline.repr.types import Kind
 from eddyline.sql.query import BoundQuery
 from eddyline.sql.statements import Copy, CopyFormat
@@ -47,9 +48,10 @@ def _check_zone(context: ReadContext, statement: Copy) -> None:
 
 def _result(context: ReadContext, query: BoundQuery, parameters: Sequence[Literal]) -> ResultSet:
     relation = query.relation
-    writes = context.transaction.writes
-    if writes:
-        relation = overlaid(relation, context.catalog, writes)
-    plan = plan_read(relation, context.catalog, use_indexes=not writes)
     end = finishing(query, parameters)
+    if reads_pending(context, relation):
+        bounds = ReadBounds(memory=context.bounds.memory)
+        answer = answer_with_pending(context, relation, parameters, None, bounds=bounds)
+        return end.result(answer.rows, answer.at)
+    plan = plan_read(relation, context.catalog)
     return end.result(*read_rows(context, plan, relation, parameters, first=end.first))

@@ -44,10 +44,16 @@ class PendingKeys:
         """Forgets all batches from number ``batches`` on."""
         del self._stops[batches + 1 :]
 
-    def candidates(self, wanted: Uint64s, pending: Sequence[Batch]) -> list[Batch]:
-        """The changes of ``pending`` whose key hash is one of ``wanted``, in order; hashes may agree by chance."""
+    def candidates(self, wanted: Uint64s, pending: Sequence[Batch], most: int) -> list[Batch] | None:
+        """The changes of ``pending`` whose key hash is one of ``wanted``, in order; hashes may agree by chance.
+
+        None if they lie in more than ``most`` batches.
+        """
         found = np.flatnonzero(np.isin(self._hashes[: self._stops[-1]], wanted))
         if not len(found):
             return []
         batch_of = np.searchsorted(self._stops, found, side="right") - 1
-        return [pending[b].take(found[batch_of == b] - self._stops[b]) for b in np.unique(batch_of)]
+        batches = np.unique(batch_of)
+        if len(batches) > most:
+            return None
+        return [pending[b].take(found[batch_of == b] - self._stops[b]) for b in batches]

@@ -22,7 +22,7 @@ from eddyline.adapter.engine import Engine
 from eddyline.adapter.explain import Analyzed, explain, explain_analyzed
 from eddyline.adapter.finishing import Finishing, constant_value, finishing
 from eddyline.adapter.outcome import Outcome, ResultSet, SubscriptionFeed
-from eddyline.adapter.overlay import overlaid
+from eddyline.adapter.pending_reads import answer_with_pending, reads_pending
 from eddyline.adapter.prepare import Prepared, bind_parsed, literals_of, prepare_text
 from eddyline.adapter.read import (
     Interrupt,
@@ -622,16 +622,14 @@ class Session:
         query, bounds = statement.query, context.bounds
         relation: Relation = query.relation
         as_of = _time_of(statement.as_of, literals, context)
-        transaction = context.transaction
-        if transaction.writes:
-            if as_of is not None:
-                raise make_error("0A000", "AS OF is not supported in a transaction that has written")
-            relation = overlaid(relation, context.catalog, transaction.writes)
-            plan = plan_read(relation, context.catalog, use_indexes=False)
-        assert plan is not None
+        if context.transaction.writes and as_of is not None:
+            raise make_error("0A000", "AS OF is not supported in a transaction that has written")
         # What a LIMIT leaves is known only in the end.
         walked = bounds if query.limit is None else ReadBounds(memory=bounds.memory)
         end = finishing(query, literals)
+        if reads_pending(context, relation):
+            return answer_with_pending(context, relation, literals, plan, bounds=walked), end
+        assert plan is not None
         answer = answer_read(context, plan, relation, literals, bounds=walked, as_of=as_of, first=end.first)
         return answer, end
 

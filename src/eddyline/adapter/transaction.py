@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from eddyline.adapter.catalog import CatalogSnapshot
 from eddyline.adapter.engine import Engine
 from eddyline.adapter.locks import Owner
@@ -13,6 +15,8 @@ from eddyline.controller.holds import StoredHold
 from eddyline.errors import make_error
 from eddyline.repr.batch import Batch
 from eddyline.repr.time import Frontier, Time
+from eddyline.trace.hasher import Hasher
+from eddyline.trace.run import consolidate
 
 __all__ = ["Transaction"]
 
@@ -50,6 +54,8 @@ class Transaction:
     settings: SettingsState | None = None
     lock_timeout_s: float | None = None
     pending_keys: dict[str, PendingKeys] = field(default_factory=dict)  # covers a prefix of the table's ``writes``
+    #: per table: how many of its ``writes``, from the first, and what they come to, larger parts first
+    _net: dict[str, tuple[int, list[Batch]]] = field(default_factory=dict)
 
     def begin_reading(self, engine: Engine) -> None:
         """Fixes T*, the catalog and the clock; an explicit transaction also keeps everything stored readable at T*."""
@@ -90,6 +96,21 @@ class Transaction:
     def pending(self, table: str) -> list[Batch]:
         return self.writes.get(table, [])
 
+    def net_pending(self, table: str, hasher: Hasher) -> Batch:
+        """The transaction's changes of the table, at time 0, most of what cancels taken out.
+
+        Amortised O(log(changes)) for each change since it was asked last, and a copy of what is left.
+        """
+        batches = self.writes[table]
+        done, parts = self._net.get(table, (0, []))
+        for batch in batches[done:]:
+            parts.append(Batch(batch.types, batch.columns, np.zeros(len(batch), np.int64), batch.diffs))
+            # Each part is at least twice as large as the next, so that there are few and each change is merged rarely.
+            while len(parts) > 1 and len(parts[-2]) < 2 * len(parts[-1]):
+                parts[-2:] = [consolidate(Batch.concat(batch.types, parts[-2:]), hasher)]
+        self._net[table] = len(batches), parts
+        return Batch.concat(batches[0].types, parts)
+
     def savepoint(self, name: str, settings: SettingsState) -> None:
         self.savepoints.append(_Savepoint(name, {t: len(b) for t, b in self.writes.items()}, settings))
 
@@ -110,6 +131,7 @@ class Transaction:
         position = self._find(name)
         kept = self.savepoints[position].writes
         self.writes = {t: b[: kept[t]] for t, b in self.writes.items() if kept.get(t)}
+        self._net = {t: done for t, done in self._net.items() if done[0] <= kept.get(t, 0)}
         for table, keys in self.pending_keys.items():
             keys.truncate(kept.get(table, 0))
         del self.savepoints[position + 1 :]

@@ -12,8 +12,8 @@ import numpy as np
 import pyarrow as pa
 
 from eddyline.adapter.outcome import Outcome, ResultSet
-from eddyline.adapter.overlay import overlaid
 from eddyline.adapter.pending_keys import PendingKeys
+from eddyline.adapter.pending_reads import answer_with_pending, reads_pending
 from eddyline.adapter.read import ReadContext, constant_rows_of_each, is_one_row_of_parameters, read_rows
 from eddyline.adapter.read_plan import ReadPlan, base_tables, plan_read
 from eddyline.errors import make_error
@@ -24,6 +24,7 @@ from eddyline.expr.text_io import literal_array, sample_rows
 from eddyline.plan.parameters import bind_parameters
 from eddyline.plan.relation import Relation
 from eddyline.plan.traverse import gets
+from eddyline.protocol.read_costs import ReadBounds
 from eddyline.repr.batch import Batch, concat_arrays
 from eddyline.repr.time import Time
 from eddyline.repr.types import TIMESTAMPTZ, SqlType
@@ -47,6 +48,7 @@ __all__ = [
     "wait_capacity",
 ]
 
+_MANY_BATCHES = 16
 _AT = Time(0)  # pending rows have no time yet
 
 
@@ -208,11 +210,10 @@ def _insert_on_conflict(
 
 def _rows(context: ReadContext, relation: Relation, parameters: Sequence[Literal], plan: ReadPlan | None) -> Batch:
     """``plan``: of the relation as committed, if it is at hand."""
-    transaction = context.transaction
-    if transaction.writes and not transaction.writes.keys().isdisjoint(base_tables(gets(relation), context.catalog)):
-        relation = overlaid(relation, context.catalog, transaction.writes)
-        plan = plan_read(relation, context.catalog, use_indexes=False)
-    elif plan is None:
+    if reads_pending(context, relation):
+        bounds = ReadBounds(memory=context.bounds.memory)
+        return _untimed(answer_with_pending(context, relation, parameters, plan, bounds=bounds).rows)
+    if plan is None:
         plan = plan_read(relation, context.catalog)
     batch, _ = read_rows(context, plan, relation, parameters)
     return _untimed(batch)
@@ -231,10 +232,13 @@ def _live_by_key(context: ReadContext, table: CatalogItem, keys: tuple[pa.Array,
     index = transaction.pending_keys.setdefault(table.id, PendingKeys())
     for batch in pending[index.batches :]:
         index.add(engine.hasher.hash_rows(_key_columns(table, batch), types, len(batch)))
-    candidates = index.candidates(engine.hasher.hash_rows(keys, types, len(keys[0])), pending)
-    if not candidates:
+    candidates = index.candidates(engine.hasher.hash_rows(keys, types, len(keys[0])), pending, _MANY_BATCHES)
+    if candidates is None:  # often the same rows, so that most changes cancel
+        changes = transaction.net_pending(table.id, engine.hasher)
+    elif candidates:
+        changes = Batch.concat(table.types, candidates)
+    else:
         return _untimed(live)
-    changes = Batch.concat(table.types, candidates)
     ours = np.flatnonzero(_matches(context, keys, _key_columns(table, changes), types) >= 0)
     return consolidate(_untimed(Batch.concat(table.types, [live, changes.take(ours)])), engine.hasher)
 

@@ -36,6 +36,7 @@ __all__ = [
     "FastPath",
     "PeekPlan",
     "fast_path",
+    "linear_over",
     "substitute_in_fast_path",
     "substitute_in_mfp",
 ]
@@ -120,6 +121,16 @@ def fast_path(relation: Relation, indexes: Sequence[IndexFacts], stored: Sequenc
     if not own:
         return None
     return PeekPlan(own[0].id, on, _key_types(own[0]), None, _through(relation.types, chain, frozenset()))
+
+
+def linear_over(relation: Relation) -> tuple[Get, Mfp] | None:
+    """(what is read, what is done to each row) if the relation is rows of one object, each by itself."""
+    chain: list[Map | Filter | Project] = []
+    while isinstance(relation, (Map, Filter, Project)):
+        chain.append(relation)
+        relation = relation.input
+    chain.reverse()
+    return (relation, _through(relation.types, chain, frozenset())) if isinstance(relation, Get) else None
 
 
 def substitute_in_fast_path(plan: FastPath, literals: Sequence[Literal]) -> FastPath:
