@@ -1,12 +1,15 @@
-"""Replicas of 1, 2 and 4 workers, spoken to without a controller."""
+"""Replicas of 1, 2 and 4 workers, and of two processes, spoken to without a controller."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from typing import cast
 
 import pytest
 
+from eddyline.compute.placement import Role
+from eddyline.compute.worker import Worker
 from eddyline.expr.ir import Call, Column, FilterStep, Literal, Mfp
 from eddyline.plan.dataflow import (
     Arrange,
@@ -24,12 +27,17 @@ from eddyline.repr.time import EMPTY, Time
 from eddyline.repr.types import BIGINT, BOOLEAN
 from eddyline.testing.driver import PAIR, ReplicaDriver, index_on, read_of, reexport_of
 from eddyline.testing.interpret import Bag, Row
+from eddyline.testing.process_group import ProcessGroup
 
 ROWS = [(k, 10 * k + n) for k in range(6) for n in range(2)]
 LARGE = MapFilterProject(
     0, Mfp((FilterStep(Call("gt", (Column(1, BIGINT), Literal(30, BIGINT)), BOOLEAN)),), (0, 1), PAIR)
 )
-each_layout = pytest.mark.parametrize("workers", [1, 2, 4])
+#: workers in each process, and processes
+Layout = tuple[int, int]
+each_layout = pytest.mark.parametrize(
+    "layout", [(1, 1), (2, 1), (4, 1), (1, 2), (2, 2)], ids=lambda p: "x".join(map(str, p))
+)
 each_kind = pytest.mark.parametrize("interactive", [True, False])
 
 
@@ -39,8 +47,8 @@ def bag(rows: Iterable[Row]) -> Bag:
 
 @each_layout
 @each_kind
-def test_an_index_is_peeked_by_key_and_whole_once_it_has_sealed_the_time(workers: int, interactive: bool) -> None:
-    d = ReplicaDriver(workers, interactive=interactive)
+def test_an_index_is_peeked_by_key_and_whole_once_it_has_sealed_the_time(layout: Layout, interactive: bool) -> None:
+    d = ReplicaDriver(*layout, interactive=interactive)
     at = d.table("u1", ROWS)
     d.create(index_on("u2", "u1", at))
     early = d.peek("u2", at)
@@ -65,8 +73,8 @@ def test_an_index_is_peeked_by_key_and_whole_once_it_has_sealed_the_time(workers
 
 
 @each_layout
-def test_a_read_over_an_unpublished_index_resolves_after_publication_only(workers: int) -> None:
-    d = ReplicaDriver(workers)
+def test_a_read_over_an_unpublished_index_resolves_after_publication_only(layout: Layout) -> None:
+    d = ReplicaDriver(*layout)
     at = d.table("u1", ROWS)
     # As the commands reach the interactive runtime: it builds and schedules the read while the owner has done nothing.
     d.create(index_on("u2", "u1", at), read_of("t3", "u2", at, LARGE))
@@ -84,8 +92,8 @@ def test_a_read_over_an_unpublished_index_resolves_after_publication_only(worker
 
 @each_layout
 @pytest.mark.parametrize("dropped_first", [False, True])
-def test_a_read_over_an_unpublished_index_is_canceled_before_publication(workers: int, dropped_first: bool) -> None:
-    d = ReplicaDriver(workers)
+def test_a_read_over_an_unpublished_index_is_canceled_before_publication(layout: Layout, dropped_first: bool) -> None:
+    d = ReplicaDriver(*layout)
     at = d.table("u1", ROWS)
     d.create(index_on("u2", "u1", at), read_of("t3", "u2", at))
     uuid = d.peek("t3", at)
@@ -109,8 +117,8 @@ def test_a_read_over_an_unpublished_index_is_canceled_before_publication(workers
 
 
 @each_layout
-def test_a_join_of_two_indexes_of_which_one_is_published(workers: int) -> None:
-    d = ReplicaDriver(workers)
+def test_a_join_of_two_indexes_of_which_one_is_published(layout: Layout) -> None:
+    d = ReplicaDriver(*layout)
     at = d.table("u1", ROWS)
     d.create(index_on("u2", "u1", at))
     d.rest()
@@ -133,8 +141,8 @@ def test_a_join_of_two_indexes_of_which_one_is_published(workers: int) -> None:
 
 @each_layout
 @each_kind
-def test_a_reexport_answers_and_holds_for_itself(workers: int, interactive: bool) -> None:
-    d = ReplicaDriver(workers, interactive=interactive)
+def test_a_reexport_answers_and_holds_for_itself(layout: Layout, interactive: bool) -> None:
+    d = ReplicaDriver(*layout, interactive=interactive)
     at = d.table("u1", ROWS)
     d.create(index_on("u2", "u1", at), reexport_of("u3", "u2", at))
     for n in range(4):
@@ -160,9 +168,9 @@ def test_a_reexport_answers_and_holds_for_itself(workers: int, interactive: bool
 @each_layout
 @pytest.mark.parametrize("first", ["maintenance", "interactive"])
 @pytest.mark.parametrize("rested", [False, True])
-def test_a_connection_that_recreates_an_index_shows_the_new_one(workers: int, first: str, rested: bool) -> None:
+def test_a_connection_that_recreates_an_index_shows_the_new_one(layout: Layout, first: str, rested: bool) -> None:
     """At an equal as_of, whichever runtime reconciles first, and whether the old one was published or not."""
-    d = ReplicaDriver(workers)
+    d = ReplicaDriver(*layout)
     at = d.table("u1", ROWS)
     d.create(index_on("u2", "u1", at), index_on("u3", "u1", at))
     old = d.peek("u2", at + 1)
@@ -189,8 +197,8 @@ def test_a_connection_that_recreates_an_index_shows_the_new_one(workers: int, fi
 
 
 @each_layout
-def test_a_second_reconnection_before_the_first_is_over(workers: int) -> None:
-    d = ReplicaDriver(workers)
+def test_a_second_reconnection_before_the_first_is_over(layout: Layout) -> None:
+    d = ReplicaDriver(*layout)
     at = d.table("u1", ROWS)
     d.create(index_on("u2", "u1", at))
     d.hello()
@@ -208,9 +216,9 @@ def test_a_second_reconnection_before_the_first_is_over(workers: int) -> None:
 
 @each_kind
 @each_layout
-def test_a_read_of_a_view_whose_tables_are_quiet_is_answered(workers: int, interactive: bool) -> None:
+def test_a_read_of_a_view_whose_tables_are_quiet_is_answered(layout: Layout, interactive: bool) -> None:
     """The view seals nothing by itself when other tables are written: whoever reads it asks for that."""
-    d = ReplicaDriver(workers, interactive=interactive)
+    d = ReplicaDriver(*layout, interactive=interactive)
     at = d.table("u1", ROWS)
     d.table("u2", [])
     d.store.create_view("u3", PAIR, names=(), view="v", as_of=Time(at))
@@ -232,9 +240,9 @@ def test_a_read_of_a_view_whose_tables_are_quiet_is_answered(workers: int, inter
 @each_kind
 @each_layout
 def test_a_view_that_is_made_anew_is_asked_by_the_index_that_goes_on_reading_it(
-    workers: int, interactive: bool
+    layout: Layout, interactive: bool
 ) -> None:
-    d = ReplicaDriver(workers, interactive=interactive)
+    d = ReplicaDriver(*layout, interactive=interactive)
     at = d.table("u1", ROWS)
     d.table("u2", [])
     d.store.create_view("u3", PAIR, names=(), view="v", as_of=Time(at))
@@ -250,3 +258,39 @@ def test_a_view_that_is_made_anew_is_asked_by_the_index_that_goes_on_reading_it(
     uuid = d.peek("u4", d.time)
     d.rest()
     assert d.rows(uuid) == bag(ROWS)
+
+
+@each_kind
+@pytest.mark.parametrize("processes", [2, 3])
+def test_a_reconnection_of_processes_renders_nothing_that_goes_on(processes: int, interactive: bool) -> None:
+    """Each worker of each runtime counts what it rendered."""
+    d = ReplicaDriver(2, processes, interactive=interactive)
+    group = d.replica
+    assert isinstance(group, ProcessGroup)
+    at = d.table("u1", ROWS)
+    kept, changed = index_on("u2", "u1", at), index_on("u3", "u1", at)
+    d.create(kept, changed)
+    d.rest()
+
+    def rendered() -> list[int]:
+        runtimes = [p.runtime(role) for p in group.processes for role in p.mailboxes if role is not Role.INTERACTIVE]
+        workers = [w for runtime in runtimes for w in runtime._commanded]
+        assert len(workers) == 2 * processes
+        return [cast(Worker, w)._next_number for w in workers]
+
+    assert rendered() == [2] * 2 * processes
+    d.hello()
+    d.create(kept, changed)
+    d.send(InitializationComplete())
+    d.rest()
+    assert rendered() == [2] * 2 * processes, "nothing was built anew"
+    d.hello()
+    d.create(kept, index_on("u3", "u1", at, LARGE))
+    d.send(InitializationComplete())
+    d.write("u1", [(9, 99)])
+    d.rest()
+    assert rendered() == [3] * 2 * processes, "and then what had changed"
+    whole, large = d.peek("u2", d.time), d.peek("u3", d.time)
+    d.rest()
+    assert d.rows(whole) == bag([*ROWS, (9, 99)])
+    assert d.rows(large) == bag([r for r in ROWS if r[1] > 30] + [(9, 99)])

@@ -186,7 +186,8 @@ class Host:
             if purpose not in (Purpose.COMMANDS, Purpose.STORAGE):
                 raise make_error("08P01", f"this socket is not for {purpose.value}", hint="It is the controller's.")
         except Error as error:
-            _log.warning("a connection is refused: %s", error.message)
+            # Who only wants to know whether somebody listens hangs up before a greeting.
+            _log.log(logging.DEBUG if error.sqlstate == "08006" else logging.WARNING, "refused: %s", error.message)
             turn_away(frames, error)
             return
         layout = self._config.compute.layout
@@ -287,7 +288,7 @@ class Host:
         if link is not None:
             link.send(response)
         if isinstance(response, Status) and response.fatal:
-            self._end(FAILED, response.message)
+            self._end(FAILED, "")  # the runtime has logged what it was
 
 
 class _CommandLink(_Commands):

@@ -43,6 +43,7 @@ from eddyline.repr.time import EMPTY, Time
 from eddyline.repr.types import BIGINT, SqlType
 from eddyline.storage.store import TableStore
 from eddyline.testing.interpret import Bag, Row
+from eddyline.testing.process_group import ProcessGroup
 from eddyline.trace.hasher import Hasher
 
 __all__ = ["PAIR", "ReplicaDriver", "index_on", "read_of", "reexport_of"]
@@ -82,14 +83,27 @@ def read_of(id: str, index: str, at: int, *between: Operator, key: tuple[int, ..
 
 
 class ReplicaDriver:
-    """A store and a replica of it; nothing moves but what is told to.  The first connection is there from the start."""
+    """A store and a replica of it; nothing moves but what is told to.  The first connection is there from the start.
 
-    def __init__(self, workers: int = 1, *, interactive: bool = True) -> None:
+    ``processes``: how many processes' worth the replica is, with ``workers`` each.
+    """
+
+    def __init__(self, workers: int = 1, processes: int = 1, *, interactive: bool = True) -> None:
         hasher, ticks = Hasher(3), itertools.count(0, 1_000_000)
         self.store = TableStore(hasher, retention_us=1_000_000)
         self.workers = workers
         kind: type[Pair] | type[Solo] = Pair if interactive else Solo
-        self.replica: Pair | Solo = kind(self.store, hasher, workers=workers, threads=False, clock=lambda: next(ticks))
+
+        def clock() -> int:
+            return next(ticks)
+
+        self.replica: Pair | Solo | ProcessGroup
+        if processes == 1:
+            self.replica = kind(self.store, hasher, workers=workers, threads=False, clock=clock)
+        else:
+            self.replica = ProcessGroup(
+                self.store, hasher, processes=processes, workers=workers, interactive=interactive, clock=clock
+            )
         self.responses: list[Response] = []
         self.time = 0
         self._uuids = itertools.count(1)
@@ -147,6 +161,8 @@ class ReplicaDriver:
     @property
     def sides(self) -> dict[str, Callable[[], bool]]:
         """A step of each worker of a runtime, lanes included, by its role."""
+        if isinstance(self.replica, ProcessGroup):
+            return self.replica.sides()
         if isinstance(self.replica, Pair):
             return {"maintenance": self.replica.maintenance.step, "interactive": self.replica.interactive.step}
         return {"solo": self.replica.step}

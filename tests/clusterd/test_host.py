@@ -1,0 +1,244 @@
+"""A ``clusterd`` process as a supervisor and strangers see it: connections, exit status, log lines, what it leaves."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from eddyline.clusterd.host import FAILED, PEER_LOST
+from eddyline.controller.processes import ReplicaSpec, process_arguments
+from eddyline.controller.remote import RemoteReplica
+from eddyline.errors import DatabaseError
+from eddyline.plan.dataflow import DataflowDescription, ExportIndex, ImportIndex
+from eddyline.protocol.framing import Frames
+from eddyline.protocol.handshake import PROTOCOL_VERSION, Greeting, Purpose, Welcome, greet
+from eddyline.protocol.messages import (
+    CreateDataflow,
+    CreateInstance,
+    Frontiers,
+    Hello,
+    InitializationComplete,
+    Peek,
+    PeekResponse,
+    Response,
+    Schedule,
+    Status,
+    UpdateConfiguration,
+)
+from eddyline.protocol.sockets import connect_to
+from eddyline.repr.batch import Batch
+from eddyline.repr.time import EMPTY
+from eddyline.storage.store import TableStore
+from eddyline.testing.driver import PAIR, index_on
+from eddyline.trace.hasher import Hasher
+from tests.compute.runtime_harness import identity, pairs
+
+WAIT_SECONDS = 120.0
+
+
+class Processes:
+    """``eddyline clusterd`` started as its supervisor would; ends what is left of them."""
+
+    def __init__(self, spec: ReplicaSpec) -> None:
+        self.directory = Path(tempfile.mkdtemp(prefix="eddyline-test-"))
+        self.addresses = [str(self.directory / f"control{p}") for p in range(spec.processes)]
+        self.children: list[subprocess.Popen[str]] = []
+        self.ready: list[int] = []
+        self.spec = spec
+
+    def start(self) -> None:
+        for p in range(self.spec.processes):
+            reading, writing = os.pipe()
+            arguments = process_arguments(self.spec, p, self.directory, hash_seed=7)
+            command = [sys.executable, "-m", "eddyline", "clusterd", *arguments, f"--ready-fd={writing}"]
+            self.children.append(subprocess.Popen(command, stderr=subprocess.PIPE, pass_fds=[writing], text=True))
+            os.close(writing)
+            self.ready.append(reading)
+        for descriptor in self.ready:
+            readable, _, _ = select.select([descriptor], [], [], WAIT_SECONDS)
+            assert readable
+            assert os.read(descriptor, 1) == b"\n", "it says that it listens"
+            os.close(descriptor)
+        self.ready = []
+
+    def ended(self, process: int = 0) -> tuple[int, list[str]]:
+        """Exit status and log lines."""
+        _, text = self.children[process].communicate(timeout=WAIT_SECONDS)
+        return self.children[process].returncode, text.splitlines()
+
+    def close(self) -> None:
+        for child in self.children:
+            if child.poll() is None:
+                child.kill()
+            child.wait()
+            if child.stderr is not None:
+                child.stderr.close()
+        for path in self.directory.iterdir():
+            path.unlink()
+        self.directory.rmdir()
+
+
+@pytest.fixture
+def solo() -> Iterator[Processes]:
+    processes = Processes(ReplicaSpec(interactive=False, orphan_seconds=60))
+    yield processes
+    processes.close()
+
+
+class Controller:
+    """A store with one table, and a connection to processes."""
+
+    def __init__(self, processes: Processes) -> None:
+        self.responses: list[Response] = []
+        self.changed = threading.Condition()
+        hasher = Hasher(7)
+        self.store = TableStore(hasher)
+        self.store.create_table("u1", PAIR, key=None, names=("k", "v"), table="t", constraint="", at=0)  # type: ignore[arg-type]  # a time
+        self.store.append({"u1": pairs([(1, 10), (2, 20)])}, 1)  # type: ignore[arg-type]  # a time
+        self.replica = RemoteReplica(processes.addresses, self.store, hasher, self.take)
+
+    def take(self, response: Response) -> None:
+        with self.changed:
+            self.responses.append(response)
+            self.changed.notify_all()
+
+    def begin(self, nonce: str) -> None:
+        for command in (Hello(nonce), CreateInstance(), InitializationComplete()):
+            self.replica.send(command)
+
+    def first(self, kind: type[Response]) -> Response:
+        def found() -> list[Response]:
+            return [r for r in self.responses if isinstance(r, kind)]
+
+        with self.changed:
+            assert self.changed.wait_for(lambda: bool(found()), WAIT_SECONDS), self.responses
+            return found()[0]
+
+
+def test_strangers_are_told_so_and_harm_nobody(solo: Processes) -> None:
+    """Garbage before and after the greeting, another version, a wrong purpose, a stale socket file, a second owner."""
+    stale = socket.socket(socket.AF_UNIX)
+    stale.bind(solo.addresses[0])
+    stale.close()
+    solo.start()
+    controller = Controller(solo)
+    controller.begin("one")
+    with connect_to(solo.addresses[0]) as stranger:
+        stranger.sendall(b"GET / HTTP/1.1\r\nHost: eddyline\r\n\r\n")
+        told = stranger.recv(4096)
+        assert b"08P01" in told
+    for greeting, sqlstate in (
+        (Greeting(PROTOCOL_VERSION + 1, Purpose.COMMANDS), b"0A000"),
+        (Greeting(PROTOCOL_VERSION, Purpose.INTERACTIVE), b"08P01"),
+    ):
+        frames = Frames(connect_to(solo.addresses[0]))
+        frames.send([msgspec.msgpack.encode(greeting)])
+        answer = frames.receive()
+        assert answer is not None
+        assert sqlstate in answer
+        assert frames.receive() is None, "and hung up on"
+        frames.close()
+    frames = Frames(connect_to(solo.addresses[0]))
+    assert greet(frames, Purpose.STORAGE) == Welcome(0, 1, 1, interactive=False)
+    frames.send([b"\xc1 garbage"])
+    assert frames.receive() is None, "garbage ends the connection that it comes on"
+    frames.close()
+    # That one took the place of the controller's connection to storage, which therefore connects anew.
+    status = controller.first(Status)
+    assert isinstance(status, Status)
+    assert status.fatal
+    controller.replica.close()
+    controller = Controller(solo)
+    controller.begin("two")
+    controller.replica.send(CreateDataflow(index_on("u2", "u1", 1)))
+    controller.replica.send(Schedule("u2"))
+    controller.replica.send(Peek("u2", "p", 1, (), None, identity(PAIR)))
+    answered = controller.first(PeekResponse)
+    assert isinstance(answered, PeekResponse)
+    assert answered.rows is not None
+    assert isinstance(answered.rows.payload, Batch)
+    assert sorted(answered.rows.payload.columns[1].to_pylist()) == [10, 20]
+    arguments = process_arguments(solo.spec, 0, solo.directory, hash_seed=7)
+    other = subprocess.run(
+        [sys.executable, "-m", "eddyline", "clusterd", *arguments],
+        capture_output=True, text=True, timeout=WAIT_SECONDS, check=False,
+    )  # fmt: skip
+    assert other.returncode == 73
+    assert "another process listens" in other.stderr
+    controller.replica.close()
+    solo.children[0].send_signal(signal.SIGTERM)
+    status_code, lines = solo.ended()
+    assert status_code == 0
+    assert sum("refused" in line for line in lines) == 3
+    assert not Path(solo.addresses[0]).exists()
+
+
+def test_a_failing_thread_ends_the_process_with_one_line(solo: Processes) -> None:
+    """A dataflow over an index that is not there: rendering raises."""
+    solo.start()
+    controller = Controller(solo)
+    controller.begin("one")
+    operators = (ImportIndex("u9", PAIR, (0,)), ExportIndex("u3", "u9", 0, (0,), PAIR))
+    controller.replica.send(CreateDataflow(DataflowDescription("d", operators, 1, EMPTY)))
+    status = controller.first(Status)
+    assert isinstance(status, Status)
+    assert status.fatal
+    code, lines = solo.ended()
+    assert code == FAILED
+    assert len(lines) == 1
+    assert "u9" in lines[0]
+    controller.replica.close()
+
+
+def test_a_process_without_a_controller_ends() -> None:
+    processes = Processes(ReplicaSpec(interactive=True, orphan_seconds=1.0))
+    try:
+        processes.start()
+        controller = Controller(processes)
+        controller.begin("one")
+        controller.replica.send(UpdateConfiguration({"workload_class": "test"}))
+        controller.replica.send(CreateDataflow(index_on("u2", "u1", 1)))
+        controller.first(Frontiers)
+        assert processes.children[0].poll() is None, "while there is one it lives"
+        controller.replica.close()
+        code, lines = processes.ended()
+        assert code == 0
+        assert [line for line in lines if "no controller" in line] == lines
+        assert len(lines) == 1
+    finally:
+        processes.close()
+
+
+def test_processes_of_a_replica_die_together() -> None:
+    processes = Processes(ReplicaSpec(processes=2, interactive=True))
+    try:
+        processes.start()
+        controller = Controller(processes)
+        controller.begin("one")
+        controller.replica.send(CreateDataflow(index_on("u2", "u1", 1)))
+        controller.first(Frontiers)
+        processes.children[0].kill()
+        code, lines = processes.ended(1)
+        assert code == PEER_LOST
+        assert len(lines) == 1
+        assert "process 0" in lines[0]
+        status = controller.first(Status)
+        assert isinstance(status, Status)
+        assert status.fatal
+        with pytest.raises(DatabaseError) as gone:
+            Controller(processes)
+        assert gone.value.sqlstate == "08001"
+        controller.replica.close()
+    finally:
+        processes.close()
