@@ -422,3 +422,34 @@ def test_updates_that_since_has_passed_keep_a_trace_near_its_live_rows() -> None
     assert most <= 2.5 * live
     found = trace.snapshot().read_at(Time(599))
     assert sorted(zip(*(c.to_pylist() for c in found.columns), strict=True)) == list(enumerate(values.tolist()))
+
+
+def test_one_row_inserts_look_for_merges_when_they_are_folded_and_not_each_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """With a reader that keeps up, whose holds move at every insert, and idle time after each."""
+    layout, hasher = Layout((BIGINT,), (0,)), Hasher(1)
+    trace = Trace(layout)
+    reader = trace.handle(since=Frontier(0), through=Frontier(0))
+    large = Batch.at(layout.types, (pa.array(np.arange(5000)),), 5000, Time(0))
+    trace.insert(build(large, layout, hasher, lower=0, upper=1, since=0))
+    looks = 0
+    look = Trace._begin_merges
+
+    def counting(self: Trace) -> None:
+        nonlocal looks
+        looks += 1
+        look(self)
+
+    monkeypatch.setattr(Trace, "_begin_merges", counting)
+    inserts = 320
+    for lower in range(1, inserts + 1):
+        row = Batch.at(layout.types, (pa.array([lower]),), 1, Time(lower))
+        trace.insert(build(row, layout, hasher, lower=lower, upper=lower + 1, since=trace.since))
+        reader.downgrade(Frontier(lower))
+        reader.set_through(Frontier(lower + 1))
+        while trace.work(1000):
+            continue
+    assert looks <= inserts // 4
+    assert trace.rows == 5000 + inserts
+    assert trace.runs <= 3 * TINY_RUNS

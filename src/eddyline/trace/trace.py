@@ -62,6 +62,10 @@ class Trace:
         self._inputs: set[int] = set()
         # the present runs that ``_begin_rewrite`` has looked at, by identity; writer's thread only
         self._looked_at: set[int] = set()
+        # whether something may be due that ``work`` has not looked at; writer's thread only, like the next
+        self._changed = False
+        # ``_bounds`` when ``work`` last found nothing to do
+        self._settled: tuple[Frontier, Frontier | None] | None = None
         # walks over dead rows not yet paid for by starting a merge
         self._debt_rows = 0
         # the fuel that such walks add to inserts, not yet spent
@@ -113,8 +117,10 @@ class Trace:
             raise ValueError(f"a run of [{run.lower}, {run.upper}) cannot follow upper {self.upper}")
         if len(run):
             self._replace((*self._set.runs, run), run.upper)
-            self._fold_tiny()
-            self._begin_merges()
+            # Nothing can be due because of one more tiny run: those are looked at when they are folded.
+            if self._fold_tiny() or len(run) > _TINY_ROWS or self._debt_rows:
+                self._changed = True
+                self._begin_merges()
             owed = min(self._owed_fuel_rows, _OWED_FUEL_ROWS)
             self._owed_fuel_rows -= owed
             self._fuel_all(_FUEL_PER_ROW * len(run) + _FUEL_ROWS + owed)
@@ -131,15 +137,32 @@ class Trace:
         """Asks for as much more merging: readers passed ``rows`` updates of rows that are gone.  O(1)."""
         self._debt_rows += rows
         self._owed_fuel_rows += rows
+        self._changed = True
 
     def work(self, fuel_rows: int) -> bool:
-        """Merges up to ``fuel_rows`` rows; True if more is left to do."""
+        """Merges up to ``fuel_rows`` rows; True if more is left to do.  O(runs) where nothing is."""
+        found = self._bounds()
+        if not self._merges and not self._changed and found == self._settled:
+            return False
         self._begin_merges()
         self._fuel(fuel_rows)
-        self._begin_merges()
         if not self._merges:
             self._begin_rewrite()
+        if not self._merges:
+            self._settled, self._changed = found, False
         return bool(self._merges)
+
+    def _bounds(self) -> tuple[Frontier, Frontier | None]:
+        """What since and the physical hold mean for merges: since as far as it passes runs that are not tiny, and the
+        hold if it keeps such runs apart.  O(runs).
+        """
+        large = [run for run in self._set.runs if len(run) > _TINY_ROWS]
+        if not large:
+            return _START, None
+        boundary = self._boundary()
+        passed = max(max(run.upper, run.since + 1) for run in large)
+        apart = boundary is not None and boundary <= large[-1].lower
+        return Frontier(min(self._since, passed)), boundary if apart else None
 
     def handle(self, *, since: Frontier, through: Frontier) -> TraceHandle:
         """A hold: the trace stays exact from ``since`` on, and keeps a run boundary at ``through``.
@@ -186,8 +209,8 @@ class Trace:
         self._looked_at.intersection_update(map(id, runs))
         self._snapshot = Snapshot(self.layout, self._set, upper, self._since)
 
-    def _fold_tiny(self) -> None:
-        """Merges the trailing tiny runs at once when there are many, on either side of the physical hold.
+    def _fold_tiny(self) -> bool:
+        """Merges the trailing tiny runs at once when there are many, on either side of the physical hold; True if so.
 
         A reader that keeps up holds the boundary before the newest run: the ones behind it are those that pile up.
         """
@@ -202,10 +225,11 @@ class Trace:
                 merged = merge.result()
                 middle = () if merged is None else (merged,)
                 self._replace((*runs[:start], *middle, *runs[stop:]), self.upper)
-                return
+                return True
             if start in (0, stop) or not self._apart(runs[start - 1], runs[start], boundary):
-                return
+                return False
             stop = start
+        return False
 
     def _tiny_from(self, stop: int, boundary: Frontier | None) -> int:
         """Where the neighbouring tiny runs that end before position ``stop`` begin."""
@@ -303,12 +327,12 @@ class Trace:
     def _begin_rewrite(self) -> None:
         """Starts a merge of one run with nothing, if that makes enough of its rows vanish.
 
-        Each run is looked at once, when since has passed all of it: O(its updates).
+        Each run is looked at once, when since has passed all of it: O(its updates).  Tiny ones are folded soon.
         """
         runs = self._set.runs
         for run in runs:
             passed = run.since < self._since and run.lower < run.upper <= self._since + 1
-            if not passed or id(run) in self._looked_at:
+            if not passed or len(run) <= _TINY_ROWS or id(run) in self._looked_at:
                 continue
             self._looked_at.add(id(run))
             gone = int(np.count_nonzero((run.diffs < 0) & (run.times > run.since)))
