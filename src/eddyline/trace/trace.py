@@ -76,8 +76,6 @@ class Trace:
         # the lowest physical hold; replaced with the lock held, read without
         self._lowest_through: Frontier | None = None
         self._since = lower
-        # what ``_begin_merges`` looked at when it last began nothing; writer's thread only
-        self._nothing_due: tuple[object, ...] = ()
         self._snapshot = Snapshot(layout, self._set, lower, lower)
 
     @property
@@ -159,7 +157,7 @@ class Trace:
         large = [run for run in self._set.runs if len(run) > _TINY_ROWS]
         if not large:
             return _START, None
-        boundary = self._boundary()
+        boundary = self._lowest_through
         passed = max(max(run.upper, run.since + 1) for run in large)
         apart = boundary is not None and boundary <= large[-1].lower
         return Frontier(min(self._since, passed)), boundary if apart else None
@@ -254,12 +252,9 @@ class Trace:
         self._inputs.update(map(id, runs))
 
     def _begin_merges(self) -> None:
-        """Starts every merge that is due, newest first, and one for the debt.  O(runs); O(1) if nothing has changed."""
+        """Starts every merge that is due, newest first, and one for the debt.  O(runs)."""
         boundary = self._lowest_through
         runs = self._set.runs
-        state = (runs, boundary, self._since, len(self._merges), self._debt_rows)
-        if state == self._nothing_due:
-            return
         stop = len(runs)
         while stop > 1:
             start = stop - 1
@@ -272,7 +267,6 @@ class Trace:
                     self._begin(runs[first:last])
             stop = start
         self._begin_for_debt(boundary)
-        self._nothing_due = state if len(self._merges) == state[3] else ()
 
     def _due(self, start: int, stop: int) -> list[tuple[int, int]]:
         """The stretches [first, last) that are to be merged among the runs from ``start`` to before ``stop``."""
