@@ -330,3 +330,18 @@ def test_a_read_of_one_class_is_not_urgent() -> None:
     world.solo.step()
     assert not world.log.urgent
     assert world.log.due_in_s() is not None
+
+
+def test_readers_that_come_more_often_than_seals_are_due_pile_nothing_up() -> None:
+    world = World()
+    world.create("i")
+    trace = world.log.arrangements[logs.FRONTIERS.id].oks
+    types = logs.FRONTIERS.types
+    for n in range(200):
+        world.commit([(n, n)])
+        world.solo.send(Peek(logs.FRONTIERS.id, f"u{n}", 3, (), None, identity(types)))
+        world.run(100)
+        while (response := world.solo.receive(0)) is not None:
+            if isinstance(response, Frontiers) and response.id == logs.FRONTIERS.id:
+                world.solo.send(AllowCompaction(response.id, response.upper - 1))
+    assert trace.rows < 100, "of 400 that were written"

@@ -408,3 +408,17 @@ def test_p21_logs_outlive_connections() -> None:
     peeked = d.peek_log(EXPORTS)
     d.settle()
     assert d.texts(peeked) == [], "what the old connection made is gone, and the logs say so"
+
+
+def test_the_log_of_the_interactive_runtime_forgets_as_it_is_read() -> None:
+    d = Driver(logging=True)
+    d.table("t", ROWS)
+    d.settle()
+    for n in range(100):
+        d.read_logs(f"t{n}", 1, DATAFLOWS)
+        d.serve()
+        d.drop(f"t{n}")
+        d.serve()
+    log = d.lane().log.log
+    assert log is not None
+    assert log.arrangements[DATAFLOWS.id].oks.rows < 60, "of nearly 200 that were written"

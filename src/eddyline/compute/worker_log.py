@@ -108,13 +108,17 @@ class WorkerLog:
             return False
         if not log.urgent and due > -_PATIENCE_S and busy():
             return False
-        log.seal()
+        self._seal(log, everything=False)
+        return True
+
+    def _seal(self, log: ComputeLog, *, everything: bool) -> None:
+        """With what lets the log forget what it said before: nobody else reads the interactive runtime's."""
+        log.seal(everything=everything)
         if self._role is Role.INTERACTIVE:
             log.compact()
         elif (upper := log.to_report()) is not None:
             for each in LOGS:
                 self._respond(Frontiers(each.id, upper))
-        return True
 
     def allow_compaction(self, id: str, frontier: Frontier) -> bool:
         """False if there is no such log."""
@@ -135,7 +139,7 @@ class WorkerLog:
         """The log as it is now, the reader's own dataflow included.  ``elsewhere``: the other runtime's part."""
         if not imports or self._log is None:
             return
-        self._log.seal(everything=True)
+        self._seal(self._log, everything=True)
         for id, each in imports.items():
             each.bind((self._log.part(id), *([elsewhere[id]] if id in elsewhere else [])))
 
@@ -145,7 +149,7 @@ class WorkerLog:
         log = next((each for each in LOGS if each.id == peek.target), None)
         if self._log is None or log is None:
             return None
-        self._log.seal(everything=True)
+        self._seal(self._log, everything=True)
         parts = [self._log.part(log.id), *([item.part] if item.part is not None else [])]
         index = FrozenLog(log, parts, Time(peek.time), self._hasher)
         return PeekTask(peek, index, self._hasher, item.timing, lane="heavy")
