@@ -204,7 +204,13 @@ class Engine:
         self.check_usable()
         replica = self._replica
         runtimes, gap = ((), None) if isinstance(replica, RemoteReplica) else (replica.runtimes, replica.hold_gap_us())
-        return exposition(self.metrics, runtimes, hold_gap_us=gap, stored_bytes=self.store.nbytes())
+        return exposition(
+            self.metrics,
+            runtimes,
+            interactive=self.interactive,
+            hold_gap_us=gap,
+            stored_bytes=self.store.nbytes(),
+        )
 
     # -- controller -----------------------------------------------------------------------------------------------
 

@@ -82,16 +82,23 @@ class DatabaseMetrics:
 
 
 def exposition(
-    metrics: DatabaseMetrics, runtimes: Sequence[Runtime], *, hold_gap_us: int | None, stored_bytes: int
+    metrics: DatabaseMetrics,
+    runtimes: Sequence[Runtime],
+    *,
+    interactive: bool,
+    hold_gap_us: int | None,
+    stored_bytes: int,
 ) -> str:
     """The metrics in Prometheus' text format 0.0.4.
 
+    ``runtimes``: those of this process.  ``interactive``: whether one, here or elsewhere, only answers reads.
     ``hold_gap_us``: None where there is only one runtime.  Cost: O(arrangements and their runs).
     """
     from prometheus_client import CollectorRegistry, generate_latest  # noqa: PLC0415 - 0.1 s that only readers pay
 
     registry = CollectorRegistry(auto_describe=False)
-    registry.register(_Collected([*_of_database(metrics, stored_bytes), *_of_runtimes(metrics, runtimes, hold_gap_us)]))
+    of_runtimes = _of_runtimes(metrics, runtimes, hold_gap_us, interactive=interactive)
+    registry.register(_Collected([*_of_database(metrics, stored_bytes), *of_runtimes]))
     text: bytes = generate_latest(registry)
     return text.decode()
 
@@ -151,7 +158,9 @@ def _of_database(metrics: DatabaseMetrics, stored_bytes: int) -> Iterator[Metric
     yield gil
 
 
-def _of_runtimes(metrics: DatabaseMetrics, runtimes: Sequence[Runtime], hold_gap_us: int | None) -> Iterator[Metric]:
+def _of_runtimes(
+    metrics: DatabaseMetrics, runtimes: Sequence[Runtime], hold_gap_us: int | None, *, interactive: bool
+) -> Iterator[Metric]:
     activations = _family("activation_duration_seconds", "How long activations of dataflows took.", "histogram")
     in_runs = _family("arrangement_bytes", "Bytes in the runs of arrangements; shared ones count once.", "gauge")
     phases = _family("peek_phase_seconds", "Where the time of answered peeks went; see EXPLAIN ANALYZE.", "histogram")
@@ -159,8 +168,10 @@ def _of_runtimes(metrics: DatabaseMetrics, runtimes: Sequence[Runtime], hold_gap
     for runtime, labels in zip(runtimes, roles, strict=True):
         _add_histogram(activations, labels, [m.activations for m in runtime.measures])
         in_runs.add_sample(in_runs.name, labels, sum(m.bytes_in_runs() for m in runtime.measures))
+    for role in ("", *(_ROLE if interactive else ())):
+        labels = _ROLE.get(role, {})
         for phase in PHASES:
-            _add_histogram(phases, {**labels, "phase": phase}, [metrics.phases(labels.get("role", ""), phase)])
+            _add_histogram(phases, {**labels, "phase": phase}, [metrics.phases(role, phase)])
     yield from (activations, in_runs, phases)
     if hold_gap_us is not None:
         gap = _family(

@@ -135,6 +135,8 @@ class Dataflow:
     def stop(self, error: DatabaseError, hasher: Hasher) -> None:
         """Ends a read part-way: its operators go, and whoever reads its result gets ``error``."""
         self.stopped = True
+        for exchange in self.exchanges.values():
+            exchange.abandon()
         for operator in self.operators:
             operator.close()
         self.operators, self.arrangements, self.outputs = (), (), ()

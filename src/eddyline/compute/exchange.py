@@ -23,7 +23,7 @@ from eddyline.compute.context import OperatorContext
 from eddyline.compute.stream import Output, Stream
 from eddyline.repr.batch import Batch
 from eddyline.repr.rowerror import ERR_TYPES
-from eddyline.repr.time import MIN_TIME, Frontier
+from eddyline.repr.time import EMPTY, MIN_TIME, Frontier
 
 __all__ = ["Channel", "ExchangeOperator", "Mailboxes", "Message"]
 
@@ -135,6 +135,16 @@ class ExchangeOperator:
 
     def pending(self) -> bool:
         return bool(self._incoming) or not self._input.drained() or self._input.frontier > self._announced
+
+    def abandon(self) -> None:
+        """Nothing more comes from here, and what came is not all: peers go on to their end, since nobody tells them.
+
+        Whoever calls this answers with an error, which outweighs what they find.
+        """
+        self._announced = EMPTY
+        for worker in range(self._context.workers):
+            if worker != self._context.worker:
+                self._post(worker, None, errors=False)
 
     def close(self) -> None:
         self._incoming.clear()

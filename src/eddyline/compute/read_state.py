@@ -1,7 +1,7 @@
 """A one-shot read as a worker renders it: when what it reads was there, and how much memory it holds.
 
 Invariants:
-I1  an account is the bytes of one read on all workers of a runtime; each worker reports its own part;
+I1  an account is the bytes of one read on all workers of a runtime in one process; each reports its own part;
 I2  once it is past its bound it stays so, and every worker is woken to end its part of the read.
 """
 
@@ -21,18 +21,18 @@ __all__ = ["MemoryAccount", "MemoryAccounts", "ReadState"]
 class MemoryAccount:
     """Any thread.  ``wake`` gets all workers of the runtime to look at the account."""
 
-    def __init__(self, bound: int, workers: int, wake: Callable[[], None]) -> None:
+    def __init__(self, bound: int, wake: Callable[[], None]) -> None:
         self.bound = bound
         self._wake = wake
         self._lock = threading.Lock()
-        self._parts = [0] * workers  # guarded by _lock
+        self._parts: dict[int, int] = {}  # by worker; guarded by _lock
         self._held_at_end = 0  # guarded by _lock
 
     def report(self, worker: int, held: int) -> None:
         """``worker`` holds ``held`` bytes now."""
         with self._lock:
             self._parts[worker] = held
-            total = sum(self._parts)
+            total = sum(self._parts.values())
             over = total > self.bound and not self._held_at_end
             if over:
                 self._held_at_end = total
@@ -41,7 +41,7 @@ class MemoryAccount:
 
     def held(self) -> int:
         with self._lock:
-            return sum(self._parts)
+            return sum(self._parts.values())
 
     def failure(self) -> DatabaseError | None:
         """53200 once the read is past its bound."""
@@ -56,7 +56,7 @@ class MemoryAccount:
 
 
 class MemoryAccounts:
-    """The accounts of reads, opened once for all workers of a runtime."""
+    """The accounts of reads, opened once for all workers of a runtime in one process, ``workers`` in number."""
 
     def __init__(self, workers: int, wake: Callable[[], None]) -> None:
         self._workers = workers
@@ -69,7 +69,7 @@ class MemoryAccounts:
         with self._lock:
             account, left = self._open.pop(dataflow, (None, self._workers))
             if account is None:
-                account = MemoryAccount(bound, self._workers, self._wake)
+                account = MemoryAccount(bound, self._wake)
             if left > 1:
                 self._open[dataflow] = account, left - 1
         return account
