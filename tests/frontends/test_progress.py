@@ -6,19 +6,6 @@ import pytest
 
 from eddyline.frontends import progress
 from eddyline.frontends.progress import CompilationProgress
-from eddyline.kernels.registry import KERNELS
-
-
-def test_loading_kernels_from_the_cache_says_nothing(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(progress, "_PATIENCE_SECONDS", 0.0)
-    for kernel in KERNELS:
-        monkeypatch.setattr(kernel, "compiled", False)
-    report = CompilationProgress()
-    for done in range(4):
-        report.update(done, 3)
-    assert capsys.readouterr().err == ""
 
 
 def test_compiling_is_announced_once_and_ends_with_the_total(
@@ -26,7 +13,6 @@ def test_compiling_is_announced_once_and_ends_with_the_total(
 ) -> None:
     monkeypatch.setattr(progress, "_PATIENCE_SECONDS", 0.0)
     monkeypatch.setattr(progress, "_EVERY_SECONDS", 0.0)
-    monkeypatch.setattr(KERNELS[0], "compiled", True)
     report = CompilationProgress()
     for done in range(4):
         report.update(done, 3)
@@ -37,8 +23,7 @@ def test_compiling_is_announced_once_and_ends_with_the_total(
     ]
 
 
-def test_quick_compilation_says_nothing(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr(KERNELS[0], "compiled", True)
+def test_quick_compilation_says_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     report = CompilationProgress()
     for done in range(4):
         report.update(done, 3)
