@@ -201,7 +201,7 @@ def test_standalone_expression_refuses_subqueries_and_aggregates() -> None:
         ("SELECT * FROM ROWS FROM (generate_series(1, 2), generate_series(1, 2))", "ROWS FROM"),
         ("SELECT generate_series(1, 2), generate_series(1, 3)", "set-returning"),
         ("SELECT 1 + generate_series(1, 2)", "set-returning"),
-        ("SELECT timestamp(3) '2024-01-01'", "precision"),
+        ("SELECT interval(3) '1 s'", "precision"),
         ("SELECT xmlelement(name a)", "XML"),
     ],
 )

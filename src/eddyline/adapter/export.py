@@ -35,7 +35,7 @@ def export_column(column: pa.Array, sql_type: SqlType) -> pa.Array:
         case Kind.NUMERIC if sql_type.scale is None:
             return _common_scale(column)
         case Kind.NUMERIC if sql_type.precision is not None:
-            return column.cast(pa.decimal128(sql_type.precision, sql_type.scale))
+            return column.cast(pa.decimal128(max(sql_type.precision, sql_type.scale or 0), sql_type.scale))
         case Kind.BPCHAR if sql_type.length is not None:
             return pc.utf8_rpad(column, width=sql_type.length, padding=" ")
         case Kind.INTERVAL:

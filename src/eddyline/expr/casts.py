@@ -29,6 +29,7 @@ from eddyline.expr.cast_rules import (
     is_preferred,
 )
 from eddyline.expr.datetime_casts import DATETIME_CASTS, cast_datetime
+from eddyline.expr.datetime_precision import rounded
 from eddyline.expr.layout import fixed_array, numeric_words, validity
 from eddyline.expr.numeric_casts import (
     floats_to_numeric,
@@ -108,6 +109,12 @@ def cast_array(
     """
     if source == target:
         return Evaluated(array)
+    made = _converted(array, source, target, explicit=explicit, zone=zone)
+    return Evaluated(rounded(made.array, target), made.errors)
+
+
+def _converted(array: pa.Array, source: SqlType, target: SqlType, *, explicit: bool, zone: Zone) -> Evaluated:
+    """As the target's kind; of modifiers all but the precision of times."""
     if target.kind in TEXTS:
         return _to_text(array, source, target, explicit=explicit, zone=zone)
     if source.kind in TEXTS:

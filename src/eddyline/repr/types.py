@@ -97,13 +97,16 @@ class SqlType(msgspec.Struct, frozen=True):
     """A SQL type with its modifiers; equal types have equal physical layouts."""
 
     kind: Kind
-    precision: int | None = None  # numeric only: declared precision
+    precision: int | None = None  # declared: of a numeric, or digits of a second (0 to 5; 6 is None)
     scale: int | None = None  # numeric only: the display scale of every value, None = per value
     length: int | None = None  # varchar(n), char(n)
 
     def __str__(self) -> str:
-        if self.precision is not None:
+        if self.precision is not None and self.kind is Kind.NUMERIC:
             return f"numeric({self.precision},{self.scale or 0})"
+        if self.precision is not None:
+            name, _, zone = self.kind.value.partition(" ")
+            return f"{name}({self.precision}) {zone}"
         if self.length is not None:
             return f"{self.kind.value}({self.length})"
         return self.kind.value

@@ -14,6 +14,7 @@ from typing import Final
 
 from eddyline.errors import make_error, unsupported
 from eddyline.expr.casts import cast_context
+from eddyline.expr.datetime_precision import DATETIME_PRECISION
 from eddyline.expr.ir import Call, Case, Coalesce, Expr, Literal
 from eddyline.repr.types import BOOLEAN, INTERVAL, TEXT, TIMESTAMPTZ, UNKNOWN, Kind, SqlType
 from eddyline.sql.algebra import Subquery, SubqueryKind
@@ -420,10 +421,12 @@ def _sql_value(node: AstNode, context: Context) -> Expr:
         "SVFOP_LOCALTIME": Kind.TIME,
     }
     operation = enum_name(node, "op")
-    kind = targets.get(operation)
+    with_precision = operation.endswith("_N")
+    kind = targets.get(operation.removesuffix("_N"))
     if kind is None:
         raise unsupported(operation.removeprefix("SVFOP_"), position=context.at(node))
-    return now if kind is Kind.TIMESTAMPTZ else explicit_cast(now, SqlType(kind), context, context.at(node))
+    precision = node.typmod if with_precision and node.typmod < DATETIME_PRECISION else None
+    return explicit_cast(now, SqlType(kind, precision=precision), context, context.at(node))
 
 
 def _collate(node: AstNode, context: Context) -> Expr:

@@ -66,6 +66,8 @@ def _reader(target: SqlType) -> Reader:
     match target.kind:
         case Kind.TEXT | Kind.VARCHAR:
             return _text(target.length)
+        case Kind.NUMERIC if target.scale is not None and target.scale > (target.precision or 38):
+            return _null  # leading zeros of the fraction are among its digits: the general way counts them
         case Kind.NUMERIC if target.scale is not None:
             return _scaled(target.scale, (target.precision or 38) - target.scale)
         case Kind.NUMERIC:
@@ -76,11 +78,11 @@ def _reader(target: SqlType) -> Reader:
             return _boolean
         case Kind.DATE:
             return _quickly(_iso_date, _parsed(target))
-        case Kind.TIMESTAMP:
+        case Kind.TIMESTAMP if target.precision is None:
             return _quickly(_iso_timestamp, _parsed(target))
         case Kind.UUID:
             return _quickly(_plain_uuid, _parsed(target))
-        case Kind.REAL | Kind.TIME | Kind.TIMESTAMPTZ | Kind.INTERVAL | Kind.BYTEA:
+        case Kind.REAL | Kind.TIME | Kind.TIMESTAMP | Kind.TIMESTAMPTZ | Kind.INTERVAL | Kind.BYTEA:
             return _parsed(target)
         case _:
             return _null

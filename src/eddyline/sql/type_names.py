@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Final
 
 from eddyline.errors import make_error, unsupported
+from eddyline.expr.datetime_precision import DATETIME_PRECISION
 from eddyline.repr.types import Kind, SqlType, numeric
 from eddyline.sql.ast import AstNode, expect_fields, name_list
 
@@ -117,9 +118,10 @@ def _apply_typmods(kind: Kind, name: str, typmods: list[int], position: int | No
         return _string(kind, name, typmods, position)
     if kind is Kind.INTERVAL and typmods and (typmods[0] != _ALL_INTERVAL_FIELDS or typmods[1:] not in ([], [6])):
         raise unsupported("interval with fields or precision", position=position)
-    if kind in _TIMES and typmods and typmods != [6]:
-        raise unsupported(f"{kind.value} with a precision other than 6", position=position)
-    if typmods and kind not in (Kind.INTERVAL, *_TIMES):
+    if kind in _TIMES and typmods:
+        # more digits than there are mean all of them
+        return SqlType(kind, precision=typmods[0] if typmods[0] < DATETIME_PRECISION else None)
+    if typmods and kind is not Kind.INTERVAL:
         raise make_error("42601", f'type modifier is not allowed for type "{name}"', position=position)
     return SqlType(kind)
 
