@@ -7,7 +7,8 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from eddyline.expr.datetime_columns import Int64s, infinite_timestamp, integers, timestamp_in_range
+from eddyline.expr.calendar import Int64s, timestamp_in_range
+from eddyline.expr.datetime_columns import infinite_timestamp, integers
 from eddyline.repr.types import Kind, SqlType, arrow_type
 
 __all__ = ["DATETIME_PRECISION", "rounded"]
