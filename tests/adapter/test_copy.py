@@ -64,7 +64,7 @@ def test_files_are_read_and_written_by_path(db: eddyline.Connection, tmp_path: P
         ("COPY t FROM '{}'", "42809"),
         ("COPY t TO '{}/none/out'", "58P01"),
         ("COPY t TO '{}'", "42809"),
-        ("COPY t TO STDOUT", "08003"),
+        ("COPY t TO STDOUT", "22023"),
     ],
 )
 def test_files_that_cannot_be_opened(db: eddyline.Connection, tmp_path: Path, statement: str, sqlstate: str) -> None:

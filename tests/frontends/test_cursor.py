@@ -160,8 +160,9 @@ def test_cursors_and_connections_show_what_they_are(db: eddyline.Connection) -> 
 def test_nothing_to_fetch_is_an_interface_error(db: eddyline.Connection) -> None:
     cursor = db.cursor()
     for call in (cursor.fetchone, cursor.fetchall, cursor.fetchmany, cursor.arrow):
-        with pytest.raises(eddyline.InterfaceError):
+        with pytest.raises(eddyline.InterfaceError) as caught:
             call()
+        assert caught.value.sqlstate == "24000"
     cursor.execute("CREATE TABLE t (a int)")
     with pytest.raises(eddyline.InterfaceError):
         cursor.fetchone()

@@ -25,10 +25,12 @@ def read_pieces(filename: str | None, file: Any) -> Iterator[bytes]:
             while piece := stream.read(_PIECE_BYTES):
                 yield piece
     elif file is None:
-        raise InterfaceError("COPY FROM STDIN needs a file", hint="pass one to copy(statement, file)")
+        raise InterfaceError("COPY FROM STDIN needs a file", sqlstate="22023", hint="pass one to copy(statement, file)")
     elif isinstance(file, str):
         raise InterfaceError(
-            "a str could be a path or the data itself", hint="pass an open file, or io.StringIO around the data"
+            "a str could be a path or the data itself",
+            sqlstate="42804",
+            hint="pass an open file, or io.StringIO around the data",
         )
     elif isinstance(file, (bytes, bytearray, memoryview)):
         yield bytes(file)
@@ -39,7 +41,7 @@ def read_pieces(filename: str | None, file: Any) -> Iterator[bytes]:
         for piece in file:
             yield _encoded(piece)
     else:
-        raise InterfaceError(f"COPY cannot read from a {type(file).__name__}")
+        raise InterfaceError(f"COPY cannot read from a {type(file).__name__}", sqlstate="42804")
 
 
 def seekable(filename: str | None, file: Any) -> BinaryIO | str:
@@ -58,7 +60,7 @@ def _encoded(piece: object) -> bytes:
             raise make_error("22021", 'invalid byte sequence for encoding "UTF8": a lone surrogate') from problem
     if isinstance(piece, (bytes, bytearray, memoryview)):
         return bytes(piece)
-    raise InterfaceError(f"COPY reads str or bytes, not {type(piece).__name__}")
+    raise InterfaceError(f"COPY reads str or bytes, not {type(piece).__name__}", sqlstate="42804")
 
 
 @contextmanager
@@ -71,7 +73,9 @@ def sink(filename: str | None, file: Any) -> Iterator[Callable[[bytes], None]]:
             except OSError as problem:
                 raise make_error("58030", f'could not write file "{filename}": {problem.strerror}') from problem
     elif file is None or not hasattr(file, "write"):
-        raise InterfaceError("COPY TO STDOUT needs a file to write to", hint="pass one to copy(statement, file)")
+        raise InterfaceError(
+            "COPY TO STDOUT needs a file to write to", sqlstate="22023", hint="pass one to copy(statement, file)"
+        )
     elif isinstance(file, io.TextIOBase) or hasattr(file, "encoding"):
         yield lambda data: _write_all(file, data.decode())
     else:

@@ -124,7 +124,7 @@ class Cursor:
 
     def _check_open(self) -> None:
         if self._closed:
-            raise InterfaceError("the cursor is closed")
+            raise InterfaceError("the cursor is closed", sqlstate="24000")
 
     def close(self) -> None:
         """Frees the rows and ends a subscription.  Twice is harmless."""
@@ -182,13 +182,15 @@ class Cursor:
     def _check_rows(self) -> None:
         self._check_open()
         if self._rows is None and self._subscription is None:
-            raise InterfaceError("the last statement gave no rows to fetch")
+            raise InterfaceError("the last statement gave no rows to fetch", sqlstate="24000")
 
     def _result(self) -> ResultSet:
         """The whole result."""
         self._check_rows()
         if self._rows is None or self._subscription is not None:
-            raise InterfaceError("a subscription has no whole result", hint="iterate over it, or use subscribe()")
+            raise InterfaceError(
+                "a subscription has no whole result", sqlstate="24000", hint="iterate over it, or use subscribe()"
+            )
         return self._rows
 
     def _next_row(self, *, wait: bool = True) -> Row | None:

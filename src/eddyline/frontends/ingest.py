@@ -84,7 +84,7 @@ def _no_table(data: object) -> InterfaceError:
         hint = "collect() a lazy frame first"
     else:
         hint = "pass an Arrow table, a pandas or Polars frame, a list of dicts, or the path of a file"
-    return InterfaceError(f"cannot append a {type(data).__name__}", hint=hint)
+    return InterfaceError(f"cannot append a {type(data).__name__}", sqlstate="42804", hint=hint)
 
 
 def _is_pandas(data: object) -> bool:
@@ -94,7 +94,7 @@ def _is_pandas(data: object) -> bool:
 def _from_mapping(data: Mapping[str, Any], columns: Mapping[str, SqlType]) -> pa.Table:
     for name in data:
         if not isinstance(name, str):
-            raise InterfaceError(f"a column's name is a str, not a {type(name).__name__}")
+            raise InterfaceError(f"a column's name is a str, not a {type(name).__name__}", sqlstate="42602")
     arrays = [_array(name, values, columns.get(name)) for name, values in data.items()]
     lengths = {len(a) for a in arrays}
     if len(lengths) > 1:
@@ -108,6 +108,7 @@ def _from_rows(data: Sequence[Any], columns: Mapping[str, SqlType]) -> pa.Table:
         if not isinstance(row, Mapping):
             raise InterfaceError(
                 f"row {number} is a {type(row).__name__}, not a mapping of column names to values",
+                sqlstate="42804",
                 hint="use dicts, or executemany() with an INSERT for rows without names",
             )
         names.update(dict.fromkeys(row))
@@ -121,6 +122,7 @@ def _array(name: str, values: Any, target: SqlType | None) -> pa.Array | pa.Chun
     if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
         raise InterfaceError(
             f'column "{name}" has one value of type {type(values).__name__}, not a sequence of values',
+            sqlstate="42804",
             hint="a dict maps columns to their values; put a single row into a list",
         )
     if not hasattr(values, "__array__"):
@@ -166,7 +168,9 @@ def _read_file(path: Path, columns: Mapping[str, SqlType]) -> pa.Table:
                 return pa.json.read_json(path)
             case suffix:
                 raise InterfaceError(
-                    f'cannot tell the format of "{path}"', hint=f'"{suffix}" is not .csv, .parquet or .jsonl'
+                    f'cannot tell the format of "{path}"',
+                    sqlstate="22023",
+                    hint=f'"{suffix}" is not .csv, .parquet or .jsonl',
                 )
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, UnicodeDecodeError) as problem:
         raise make_error("22P02", f'malformed file "{path}": {problem}') from problem
