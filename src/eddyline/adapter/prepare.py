@@ -161,9 +161,10 @@ def literals_of(
     _check_sequence(parameters)
     given = () if parameters is None else parameters
     if len(given) != len(types):
-        raise make_error(
-            "08P01",
+        # A mistake in the program, unlike the other errors of class 08.
+        raise ProgrammingError(
             f"the statement takes {len(types)} parameters, {len(given)} {'was' if len(given) == 1 else 'were'} given",
+            sqlstate="08P01",
         )
     if zone is not None:
         given = [_in_zone(value, sql_type) for value, sql_type in zip(given, types, strict=True)]
