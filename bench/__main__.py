@@ -7,6 +7,7 @@ import importlib.util
 import sys
 from pathlib import Path
 
+from bench.catalog import measure_chain, measure_views
 from bench.changes import measure_changes
 from bench.memory import measure_hydration
 from bench.reads import measure_aggregate, measure_lookups
@@ -15,7 +16,7 @@ from bench.startup import measure_startup
 from bench.streams import Sizes, measure_streams, pathway_version
 
 _PAGE = Path(__file__).parent.parent / "docs" / "benchmarks.md"
-_PARTS = ("startup", "streams", "lookups", "aggregate", "changes", "hydration")
+_PARTS = ("startup", "streams", "lookups", "aggregate", "changes", "catalog", "hydration")
 
 
 def main() -> None:
@@ -62,6 +63,10 @@ def _measure(part: str, report: Report, quick: bool, pathway_python: str | None)
             sizes = (100_000, 1_000_000) if quick else (100_000, 10_000_000)
             samples, most = (200, 3.0) if quick else (1000, 15.0)
             report.changes([f for n in sizes for f in measure_changes(n, samples=samples, at_most_s=most)])
+        case "catalog":
+            counts, samples, most = ((1, 100), 100, 3.0) if quick else ((1, 100, 1000, 3000), 500, 15.0)
+            figures = [measure_views(n, samples=samples, at_most_s=most) for n in counts]
+            report.catalog([*figures, measure_chain(10, samples=samples, at_most_s=most)])
         case "hydration":
             report.hydration([measure_hydration(n) for n in ((1_000_000,) if quick else (1_000_000, 10_000_000))])
 

@@ -10,6 +10,7 @@ from datetime import date
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+from bench.catalog import CatalogFigures
 from bench.changes import ChangeFigures
 from bench.memory import HydrationFigures
 from bench.streams import StreamFigures
@@ -49,6 +50,11 @@ class Report:
             cells = [_pair(f.change) for n in sizes for f in figures if f.shape == shape and f.rows == n]
             lines.append(f"| {shape} | " + " | ".join(cells) + " |")
         self._section("A one-row change", _CHANGES, lines)
+
+    def catalog(self, figures: Sequence[CatalogFigures]) -> None:
+        lines = ["| | views touched | p50 / p99 ms | CPU ms |", "|---|--:|--:|--:|"]
+        lines += [f"| {f.name} | {f.touched} | {_pair(f.change)} | {f.cpu_ms:.2f} |" for f in figures]
+        self._section("A change beside many views", _CATALOG, lines)
 
     def lookups(self, figures: dict[str, float]) -> None:
         lines = ["| lookup | per second |", "|---|--:|"]
@@ -139,6 +145,10 @@ From the call that appends one row to the answer of a strict read that shows the
 has taken the commit.  Groups have 100 rows; one view, with an index, exists at a time.
 """
 
+_CATALOG = """
+From the append call to a strict read of a view that the change touches: a commit of rows of 1 % of the views (at least
+of one), each of which keeps the rows of one key; and one row through views on views.  CPU is the process's per change.
+"""
 _LOOKUPS = """
 One client thread, one row by key through `cursor.execute(text, (value,)).fetchall()`, everything from the text to
 Python objects included.
