@@ -6,9 +6,9 @@ runtime's clock.  So the cost follows what changed, and many changes between two
 
 Invariants:
 I1  the uppers of all logs agree between seals, and whoever reads several at one sealed time sees one moment;
-I2  seals come at least ``interval_ns`` apart, and take at most one part in SHARE of the thread's time; after a
-    maintained dataflow went or hydrated the next may come sooner, at one part in SOON_SHARE; one that came is in the
-    log before it does anything;
+I2  seals come at least ``interval_ns`` apart, unless one has left something over, and take at most one part in SHARE
+    of the thread's time; after a maintained dataflow went or hydrated the next may come sooner, at one part in
+    SOON_SHARE; one that came is in the log before it does anything;
 I3  a seal takes in at most MOST_DATAFLOWS, longest marked first, unless a reader of this very thread needs it whole;
 I4  what is remembered between seals is bounded by the live dataflows.
 State of the worker's thread; snapshots of the traces may be read anywhere.
@@ -44,7 +44,7 @@ __all__ = ["ComputeLog"]
 _INTERVAL_NS: Final = 1_000_000_000
 SHARE: Final = 100
 SOON_SHARE: Final = 10
-MOST_DATAFLOWS: Final = 64
+MOST_DATAFLOWS: Final = 32
 #: log time between two reports of the frontiers, which only compaction needs
 _REPORT_US: Final = 500_000
 #: the owner of rows about peeks
@@ -151,7 +151,7 @@ class ComputeLog:
             self._insert(log, changes.get(log.id, ()), upper)
         self._soon = self.urgent = bool(self._marked) and (self._soon or self.urgent)
         ended, cost = self._clock(), self._cost_clock() - worked
-        self._next_ns = ended + max(self._interval_ns, SHARE * cost)
+        self._next_ns = ended + max(0 if self._marked else self._interval_ns, SHARE * cost)
         self._next_soon_ns = ended + SOON_SHARE * cost
 
     def _rows_of(self, dataflow: Dataflow) -> LogRows:
