@@ -547,6 +547,8 @@ class Worker:
         self._reported.pop(id, None)
         if dataflow.dropped_exports >= set(dataflow.exports):
             self._drop(dataflow)
+        else:
+            self.log.touched(dataflow)  # it has one export less to tell of, and may never be activated again
         slot = self._slots.pop(id, None)
         self._wanted.discard(id)
         if slot is not None and self._registry is not None:
