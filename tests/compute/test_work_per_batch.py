@@ -10,7 +10,7 @@ import pytest
 
 from eddyline.compute.operators.arrange import ArrangeOperator, new_arrangement
 from eddyline.compute.operators.reduce import ReduceOperator
-from eddyline.compute.stream import ArrangedOutput, Output
+from eddyline.compute.stream import ArrangedOutput, Operator, Output
 from eddyline.expr.ir import AggregateCall
 from eddyline.kernels.kernel import Kernel
 from eddyline.plan.dataflow import Reduce, ReduceFunctions
@@ -37,7 +37,7 @@ def kernels_per_batch(monkeypatch: pytest.MonkeyPatch, groups: int) -> Counter[s
     node = Reduce(0, (0,), (COUNT,), ReduceFunctions.ACCUMULABLE, (TEXT, BIGINT))
     layout = Layout((TEXT, BIGINT), (0,))
     index = ArrangedOutput(new_arrangement(layout, context_))
-    operators = [
+    operators: list[Operator] = [
         ReduceOperator("r", source.connect(), node, counts, context_),
         ArrangeOperator("a", counts.connect(), layout, index, context_),
     ]
@@ -59,8 +59,7 @@ def kernels_per_batch(monkeypatch: pytest.MonkeyPatch, groups: int) -> Counter[s
     with monkeypatch.context() as patch:
         patch.setattr(Kernel, "__call__", counted)
         seal(words(groups - 200, 250, AS_OF + 1), AS_OF + 2)
-    arrangement = index.arrangement
-    assert len(arrangement.oks.snapshot().read_at(Time(AS_OF + 1))) == groups + 50
+    assert len(index.arrangement.oks.snapshot().read_at(Time(AS_OF + 1))) == groups + 50
     return Counter({name: n for name, n in calls.items() if name not in AMORTISED})
 
 
