@@ -17,6 +17,8 @@ import msgspec
 import pytest
 
 from eddyline.clusterd.host import FAILED, PEER_LOST
+from eddyline.compute.placement import Role
+from eddyline.compute.thread_placement import core_plan
 from eddyline.controller.processes import ReplicaSpec, process_arguments
 from eddyline.controller.remote import RemoteReplica
 from eddyline.errors import DatabaseError
@@ -240,5 +242,27 @@ def test_processes_of_a_replica_die_together() -> None:
             Controller(processes)
         assert gone.value.sqlstate == "08001"
         controller.replica.close()
+    finally:
+        processes.close()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="threads are placed on Linux only")
+def test_threads_have_their_names_cores_and_priority_in_the_system() -> None:
+    processes = Processes(ReplicaSpec(workers=2, interactive=True, core_affinity=True, maintenance_nice=3))
+    try:
+        processes.start()
+        pid = processes.children[0].pid
+        cores: dict[str, set[int]] = {}
+        nice: dict[str, int] = {}
+        for task in Path(f"/proc/{pid}/task").iterdir():
+            name = (task / "comm").read_text().strip()
+            cores[name] = set(os.sched_getaffinity(int(task.name)))
+            nice[name] = os.getpriority(os.PRIO_PROCESS, int(task.name))
+        workers = ["maint:0", "maint:1", "inter:0", "inter:1", "inter:0:heavy", "inter:1:heavy"]
+        assert set(workers) <= cores.keys()
+        plan = core_plan(0, 2, [Role.MAINTENANCE, Role.INTERACTIVE], sorted(os.sched_getaffinity(0)))
+        assert {name: cores[name] for name in workers} == {name: set(plan[name]) for name in workers}
+        usual = os.getpriority(os.PRIO_PROCESS, pid)
+        assert [nice[name] - usual for name in workers] == [3, 3, 0, 0, 0, 0]
     finally:
         processes.close()
