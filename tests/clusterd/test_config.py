@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import gc
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+import eddyline
 from eddyline.adapter.provisioning import Provisioning, replica_spec
 from eddyline.adapter.system_settings import INTERACTIVE_RUNTIME, SystemSettings
 from eddyline.clusterd.config import ClusterdConfig, clusterd_config
 from eddyline.compute.layout import RuntimeConfig, WorkerLayout
 from eddyline.compute.placement import Role
-from eddyline.compute.process_settings import OwnSettings, check_process_settings
+from eddyline.compute.process_settings import SWITCH_INTERVAL, GuestSettings, OwnSettings, check_process_settings
 from eddyline.compute.thread_placement import core_plan
 from eddyline.controller.processes import ReplicaSpec, process_arguments
 from eddyline.errors import DatabaseError
@@ -179,3 +181,32 @@ def test_the_command_teaches_how_it_is_used() -> None:
     text = run("clusterd", "--help")
     for part in ("--interactive-compute-timely-config", "--process", "--workers", "examples:", "exit status:"):
         assert part in text
+
+
+def test_a_guest_shortens_the_switch_interval_together_with_others_and_gives_it_back() -> None:
+    before = sys.getswitchinterval()
+    one, other = GuestSettings(), GuestSettings()
+    one.apply({SWITCH_INTERVAL: "700", "gc_policy": "off"})
+    assert gc.isenabled(), "the rest is the host's"
+    other.apply({SWITCH_INTERVAL: "900"})
+    assert sys.getswitchinterval() == pytest.approx(700e-6), "never longer than another one needs"
+    one.close()
+    one.close()
+    assert sys.getswitchinterval() == pytest.approx(700e-6)
+    other.close()
+    assert sys.getswitchinterval() == before
+    one.apply({SWITCH_INTERVAL: "700"})
+    assert sys.getswitchinterval() == before, "a command that comes after the end changes nothing"
+
+
+def test_a_database_may_leave_the_process_as_it_is() -> None:
+    before = sys.getswitchinterval()
+    with eddyline.connect(process_settings=False) as db:
+        db.executescript("CREATE TABLE t (a int); CREATE VIEW v AS SELECT count(*) FROM t; CREATE INDEX i ON v (count)")
+        db.wait_hydrated("i")
+        assert sys.getswitchinterval() == before
+    with eddyline.connect() as db:
+        db.executescript("CREATE TABLE t (a int); CREATE VIEW v AS SELECT count(*) FROM t; CREATE INDEX i ON v (count)")
+        db.wait_hydrated("i")
+        assert sys.getswitchinterval() == pytest.approx(500e-6)
+    assert sys.getswitchinterval() == before
