@@ -208,3 +208,25 @@ def test_closing_ends_the_processes_and_removes_their_sockets() -> None:
     assert not directory.exists()
     with pytest.raises(ProcessLookupError):
         os.kill(pid, 0)
+
+
+def test_closing_while_a_killed_process_is_replaced_leaves_nothing_behind() -> None:
+    db = eddyline.connect(processes=1)
+    processes = engine(db).replica_processes
+    assert processes is not None
+    (killed,) = processes.pids
+    os.kill(killed, signal.SIGKILL)
+    until(lambda: processes.starts == 2)
+    (new,) = processes.pids
+    db.close()
+    until(lambda: not any(t.name == "eddyline-rebuild" for t in threading.enumerate()))
+    with pytest.raises(ProcessLookupError):
+        os.kill(new, 0)
+    assert not processes._directory.exists()
+    assert processes.pids == []
+
+
+def test_restarts_come_at_once_and_then_after_pauses_that_double() -> None:
+    with eddyline.connect() as db:
+        pauses = [engine(db)._pause_before_restart() for _ in range(12)]
+    assert pauses == [0, 0, 0, 0, 0, 1, 2, 4, 8, 10, 10, 10]
