@@ -55,7 +55,7 @@ def test_a_failed_row_becomes_an_errs_update_and_no_output() -> None:
     out, errs = apply_mfp(mfp, batch((5, "x", 1, 1), (0, "it's", 2, -2), (100, "y", 3, 1), (None, "z", 4, 1)))
     assert updates(out) == [(2, 1, 1)]
     assert errs is not None and errs.types == ERR_TYPES
-    assert updates(errs) == [("22012", "division by zero", "(10 / #0)", "(0, 'it''s')", 2, -2)]
+    assert updates(errs) == [("22012", "division by zero", "(10 / #0)", "(0, 'it''s')", "", 2, -2)]
 
 
 def test_later_steps_do_not_see_dropped_or_failed_rows() -> None:
@@ -66,7 +66,7 @@ def test_later_steps_do_not_see_dropped_or_failed_rows() -> None:
     out, errs = apply_mfp(mfp, batch((0, "bad", 1, 1), (9, "3", 1, 1), (8, "no", 2, 1), (7, "0", 3, 5)))
     assert updates(out) == [(3, 1, 1)]
     assert errs is not None
-    assert [(e[0], e[3], e[4], e[5]) for e in updates(errs)] == [
+    assert [(e[0], e[3], e[5], e[6]) for e in updates(errs)] == [
         ("22P02", "(8, 'no')", 2, 1),
         ("22012", "(7, '0')", 3, 5),
     ]
@@ -92,7 +92,7 @@ def test_a_row_without_columns_can_fail() -> None:
     quotient = Call("int_div", (Literal(1, INTEGER), Literal(0, INTEGER)), INTEGER)
     out, errs = apply_mfp(Mfp((MapStep(quotient),), (0,), (INTEGER,)), Batch.at((), (), 2, Time(5)))
     assert len(out) == 0 and errs is not None
-    assert updates(errs) == [("22012", "division by zero", "(1 / 0)", "()", 5, 1)] * 2
+    assert updates(errs) == [("22012", "division by zero", "1 / 0", "()", "", 5, 1)] * 2
 
 
 def test_an_empty_batch_stays_empty() -> None:

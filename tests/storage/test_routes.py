@@ -106,7 +106,7 @@ def test_errors_reach_every_reader_whatever_it_selects() -> None:
     store = _store()
     store.create_view("v", TYPES, names=("k", "s"), view="v", as_of=Time(0))
     (reader,) = store.open_source("v", Time(0), 1, Selection(0, BIGINT, (7,)))
-    texts = tuple(pa.array([t], pa.large_string()) for t in ("22012", "division by zero", "1 / #2", "(1)"))
+    texts = tuple(pa.array([t], pa.large_string()) for t in ("22012", "division by zero", "1 / k", "k = 1", "v"))
     errors = Batch(ERR_TYPES, texts, np.ones(1, np.int64), np.ones(1, np.int64))
     rows = Batch(TYPES, _batch([(1, "a")]).columns, np.ones(1, np.int64), np.ones(1, np.int64))
     store.write_view("v", rows, errors, Frontier(MIN_TIME), Frontier(2))

@@ -261,14 +261,16 @@ def test_errors_of_a_view_are_raised_until_they_are_gone(store: TableStore) -> N
     store.create_view("v", TYPES, names=("id", "name"), view="ratio", as_of=Time(0))
 
     def errors(diff: int, time: int) -> Batch:
-        columns = tuple(pa.array([t], pa.large_string()) for t in ("22012", "division by zero", "1 / x", "(0)"))
+        columns = tuple(
+            pa.array([t], pa.large_string()) for t in ("22012", "division by zero", "1 / id", "id = 0", "ratio")
+        )
         return Batch(ERR_TYPES, columns, np.array([time]), np.array([diff]))
 
     store.write_view("v", batch([]), errors(1, 1), Frontier(0), Frontier(2))
     with pytest.raises(DatabaseError) as caught:
         store.snapshot("v", Time(1))
     assert caught.value.sqlstate == "22012"
-    assert caught.value.detail == 'in view "ratio", expression 1 / x, row (0)'
+    assert caught.value.detail == 'in view "ratio", expression 1 / id, row id = 0'
     store.write_view("v", batch([(1, "x")], time=2), errors(-1, 2), Frontier(2), Frontier(3))
     assert contents(store.snapshot("v", Time(2))) == {(1, "x"): 1}
 

@@ -12,10 +12,12 @@ from eddyline.adapter import catalog_changes as changes
 from eddyline.adapter.catalog import CatalogSnapshot
 from eddyline.adapter.catalog_changes import Change
 from eddyline.adapter.engine import Engine
+from eddyline.adapter.object_names import object_names
 from eddyline.adapter.outcome import Outcome
 from eddyline.adapter.read_plan import catalog_facts, reads_clock, refuse_system_relations
 from eddyline.errors import make_error, unsupported
 from eddyline.expr.ir import Column
+from eddyline.plan.column_names import name_operators
 from eddyline.plan.dataflow import DataflowDescription, Operator
 from eddyline.plan.facts import CatalogFacts
 from eddyline.plan.inline import inline_views
@@ -182,17 +184,15 @@ def _create_index(engine: Engine, item: CatalogItem, view: CatalogView, at: Time
     if len(key) != len(item.keys):
         raise unsupported("an index on an expression", hint="index a view that computes the expression as a column")
     relation, facts = maintained_relation(Get(on.id, on.types), view, but_not=item.id)
-    _create_dataflow(
-        engine, on.name, lower_index(relation, item.id, on.id, key, facts.indexes, unique_keys=facts.unique_keys)
-    )
+    operators = lower_index(relation, item.id, on.id, key, facts.indexes, unique_keys=facts.unique_keys)
+    _create_dataflow(engine, on.name, name_operators(operators, object_names(view), view=on.name))
 
 
 def _create_materialized_view(engine: Engine, item: CatalogItem, view: CatalogView, at: Time) -> None:
     assert item.relation is not None
     relation, facts = maintained_relation(item.relation, view, but_not=None)
-    _create_dataflow(
-        engine, item.name, lower_materialized_view(relation, item.id, facts.indexes, unique_keys=facts.unique_keys)
-    )
+    operators = lower_materialized_view(relation, item.id, facts.indexes, unique_keys=facts.unique_keys)
+    _create_dataflow(engine, item.name, name_operators(operators, object_names(view), view=item.name))
 
 
 def maintained_relation(relation: Relation, view: CatalogView, *, but_not: str | None) -> tuple[Relation, CatalogFacts]:

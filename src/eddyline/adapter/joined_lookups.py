@@ -75,7 +75,7 @@ def _joined(plan: LookupJoin, left: Batch, right: Batch, literals: Sequence[Lite
     numbered = Batch((*types, BIGINT), (*pairs.columns, pa.array(of_left)), pairs.times, pairs.diffs)
     on = substitute_in_mfp(plan.on, literals)
     width = len(types)
-    matched = _through(Mfp(on.steps, (*on.projection, width), (*on.types, BIGINT)), numbered)
+    matched = _through(Mfp(on.steps, (*on.projection, width), (*on.types, BIGINT), on.names), numbered)
     found = Batch(types, matched.columns[:width], matched.times, matched.diffs)
     if not plan.outer:
         return found

@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from eddyline.adapter.engine import Engine, Waiter
 from eddyline.adapter.joined_lookups import join_lookups
+from eddyline.adapter.object_names import object_names
 from eddyline.adapter.read_plan import ReadPlan, plan_read, with_clock
 from eddyline.adapter.settings import SERIALIZABLE
 from eddyline.adapter.transaction import Transaction
@@ -26,6 +27,7 @@ from eddyline.errors import DatabaseError, NoLongerReadableError, OperationalErr
 from eddyline.expr.ir import Column, Expr, FilterStep, Literal, LiteralValue, MapStep, Mfp, Parameter, SortKey, rewrite
 from eddyline.expr.mfp import apply_mfp
 from eddyline.expr.text_io import literal_array, literal_scalar
+from eddyline.plan.column_names import name_operators
 from eddyline.plan.dataflow import (
     Arrange,
     DataflowClass,
@@ -291,10 +293,12 @@ def constant_rows_of_each(plan: ReadPlan, parameters: Sequence[Sequence[Literal]
                 steps.append(MapStep(rewrite(step.expr, over_columns)))
             case FilterStep():
                 steps.append(FilterStep(rewrite(step.predicate, over_columns)))
+    # The types of the row go with the names, or there are none.
+    names = (*fast.mfp.names, *(f"${i + 1}" for i in range(count))) if len(fast.mfp.names) == own else ()
     rows = len(parameters)
     columns = [literal_array(v, t, rows) for v, t in zip(fast.rows[0], fast.types, strict=True)]
     columns += [_literal_column([row[i].value for row in parameters], types[own + i]) for i in range(count)]
-    mfp = Mfp(tuple(steps), tuple(moved(i) for i in fast.mfp.projection), fast.mfp.types)
+    mfp = Mfp(tuple(steps), tuple(moved(i) for i in fast.mfp.projection), fast.mfp.types, names)
     batch, errors = apply_mfp(mfp, Batch.at(types, tuple(columns), rows, Time(0)))
     _raise_first(errors)
     return batch
@@ -491,7 +495,8 @@ def _prepared(context: ReadContext, plan: ReadPlan, parameters: Sequence[Literal
         relation = substitute_parameters(relation, parameters)
     if plan.clocked:
         relation = with_clock(relation, context.transaction.now_us)
-    return lower(relation, plan.facts.indexes, unique_keys=plan.facts.unique_keys, single_time=True)
+    operators = lower(relation, plan.facts.indexes, unique_keys=plan.facts.unique_keys, single_time=True)
+    return name_operators(operators, object_names(context.catalog))
 
 
 def imported(operators: Sequence[Operator]) -> tuple[str, ...]:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from eddyline.adapter.object_names import object_names
 from eddyline.adapter.system_catalog import SYSTEM_SCHEMAS
 from eddyline.errors import unsupported
 from eddyline.expr.ir import CLOCK, Call, Column, Expr, Literal, rewrite, walk
+from eddyline.plan.column_names import name_fast_path, name_lookup_join, name_operators
 from eddyline.plan.dataflow import Operator
 from eddyline.plan.facts import CatalogFacts, IndexFacts
 from eddyline.plan.fast_path import FastPath, fast_path
@@ -70,11 +72,17 @@ def plan_read(relation: Relation, catalog: CatalogView, *, use_indexes: bool = T
     fast = fast_path(optimized, facts.indexes, stored_keys)
     clocked, parameterised = reads_clock(optimized), has_parameters(optimized)
     fixed = fast is None and not clocked and not parameterised
+    joined = None if fast is not None or clocked else lookup_join(optimized, facts.indexes, stored_keys)
+    names = object_names(catalog)
+    operators: tuple[Operator, ...] | None = None
+    if fixed:
+        operators = lower(optimized, facts.indexes, unique_keys=facts.unique_keys, single_time=True)
+        operators = name_operators(operators, names)
     return ReadPlan(
         relation=optimized,
-        fast=fast,
-        join=None if fast is not None or clocked else lookup_join(optimized, facts.indexes, stored_keys),
-        operators=lower(optimized, facts.indexes, unique_keys=facts.unique_keys, single_time=True) if fixed else None,
+        fast=None if fast is None else name_fast_path(fast, names),
+        join=None if joined is None else name_lookup_join(joined, names),
+        operators=operators,
         tables=base_tables(gets(relation), catalog),
         facts=facts,
         stored_keys=stored_keys,

@@ -8,11 +8,13 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 
 from eddyline.adapter.backlog import Backlog
+from eddyline.adapter.object_names import object_names
 from eddyline.adapter.outcome import Change, SubscriptionFeed
 from eddyline.adapter.read import Interrupt, ReadContext, held_time, imported
 from eddyline.adapter.read_plan import plan_read, refuse_system_relations
 from eddyline.errors import Error, make_error, unsupported
 from eddyline.expr.ir import Literal
+from eddyline.plan.column_names import name_operators
 from eddyline.plan.dataflow import DataflowDescription
 from eddyline.plan.lower import lower_subscribe
 from eddyline.plan.parameters import substitute_parameters
@@ -64,6 +66,7 @@ def open_subscription(
     operators = lower_subscribe(
         optimized, id, facts.indexes, with_snapshot=statement.snapshot, unique_keys=facts.unique_keys
     )
+    operators = name_operators(operators, object_names(context.catalog))
     with engine.control() as controller:
         until = Frontier(up_to) if up_to is not None else EMPTY
         with held_time(context, controller, imported(operators), plan.tables, as_of) as at:

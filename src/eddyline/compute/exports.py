@@ -54,11 +54,8 @@ class IndexExport:
         output: ArrangedOutput,
         types: tuple[SqlType, ...],
         context: OperatorContext,
-        view: str | None = None,
     ) -> None:
         self.id = id
-        #: the name of what is maintained; a read's result has none
-        self.view = view
         #: whose result it is, if a read's
         self.read: ReadState | None = None
         self.published_ns = 0
@@ -90,7 +87,7 @@ class IndexExport:
         arrangement, frontier = self.output.arrangement, self.output.frontier
         if frontier > self._as_of or not isinstance(arrangement, Arrangement):
             return
-        texts = (error.sqlstate, error.message, "", " ".join(t for t in (error.detail, error.hint) if t))
+        texts = (error.sqlstate, error.message, "", " ".join(t for t in (error.detail, error.hint) if t), "")
         columns = tuple(pa.array([text], pa.large_string()) for text in texts)
         errors = Batch.at(ERR_TYPES, columns, 1, self._as_of)
         trace = arrangement.errs

@@ -59,16 +59,15 @@ __all__ = ["InteractiveWorker"]
 class PeerBundle:
     """A peer index as a peek reads it: the publication points of its rows and errors, and the peer hold."""
 
-    __slots__ = ("_hold", "arrangement", "id", "since", "types", "view")
+    __slots__ = ("_hold", "arrangement", "id", "since", "types")
 
     #: a peer is never a read's result
     read: None = None
 
-    def __init__(self, id: str, slot: Slot, hold: PairHold, types: tuple[SqlType, ...], view: str) -> None:
+    def __init__(self, id: str, slot: Slot, hold: PairHold, types: tuple[SqlType, ...]) -> None:
         self.id = id
         self.arrangement = slot
         self.types = types
-        self.view = view
         #: the oldest readable time at this point of the command stream; rises before the hold does
         self.since = hold.since
         self._hold = hold
@@ -215,14 +214,14 @@ class InteractiveWorker:
             layout = Layout(export.types, export.key)
             slot = self._registry.record(export.id, self._ledger.incarnation(export.id), layout, until)
             hold = slot.record(as_of)
-            self.traces[export.id] = PeerBundle(export.id, slot, hold, export.types, description.name)
+            self.traces[export.id] = PeerBundle(export.id, slot, hold, export.types)
 
     def _record_logs(self, command: CreateInstance) -> None:
         """Maintenance's logs become peers, at the minimum time: nothing is known of how far they are."""
         for log in LOGS if command.logging else ():
             if log.id not in self.traces:
                 slot = self._registry.record(log.id, LOG_INCARNATION, Layout(log.types, log.key), EMPTY)
-                self.traces[log.id] = PeerBundle(log.id, slot, slot.record(Frontier(MIN_TIME)), log.types, log.name)
+                self.traces[log.id] = PeerBundle(log.id, slot, slot.record(Frontier(MIN_TIME)), log.types)
 
     def _log_parts(self, ids: Iterable[str]) -> dict[str, LogPart]:
         """Maintenance's part of the logs, at the last time that all of them have sealed.

@@ -98,7 +98,6 @@ class FrozenLog:
         errs = Trace(index.arrangement.errs.layout)
         errs.advance_upper(upper)
         index.bind(oks.snapshot(), errs.snapshot())
-        self.view = log.name
         self.types = log.types
         self.arrangement = index.arrangement
         self._upper = upper

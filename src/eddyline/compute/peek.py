@@ -271,7 +271,7 @@ class PeekTask:
         return PeekResponse(self.peek.uuid, rows=RowBatch(rows), phases=self._timing.phases(self._lane, self._count))
 
     def _row_error(self, failing: Batch) -> PeekResponse:
-        return peek_error(self.peek.uuid, first_row_error(failing, view=self._export.view))
+        return peek_error(self.peek.uuid, first_row_error(failing))
 
 
 def _all_positive(batch: Batch) -> bool:

@@ -38,15 +38,12 @@ class ReadableIndex(Protocol):
 class PeekSource(ReadableIndex, Protocol):
     """An index that peeks name.  ``since``: the oldest readable time, where the commands stand.
 
-    ``view``: the name of what is maintained, for errors; None for a read's own result, which then has a ``read``.
+    ``read``: whose result it is, if a read's; None for what is maintained.
     ``published_ns``: when it came to be there; 0: it was there when the peek was.
     """
 
     @property
     def since(self) -> Frontier: ...
-
-    @property
-    def view(self) -> str | None: ...
 
     @property
     def published_ns(self) -> int: ...

@@ -261,11 +261,6 @@ class _Builder:
             case _:
                 assert_never(node)
 
-    @property
-    def _view(self) -> str | None:
-        maintained = self.description.dataflow_class is plan.DataflowClass.MAINTAINED
-        return self.description.name if maintained else None
-
     def _by_row(self, node: plan.Distinct | plan.Threshold) -> Stream:
         return self._exchanged(node.input, tuple(range(len(node.types))))
 
@@ -274,9 +269,7 @@ class _Builder:
     ) -> None:
         match node:
             case plan.ExportIndex():
-                self.exports[node.id] = IndexExport(
-                    node.id, self._arranged(node.input), node.types, self.context, self._view
-                )
+                self.exports[node.id] = IndexExport(node.id, self._arranged(node.input), node.types, self.context)
             case plan.ExportMaterializedView():
                 stream = self._exchanged(node.input, None)
                 if self.runtime.worker:

@@ -21,7 +21,7 @@ from eddyline.expr.ir import (
 )
 from eddyline.repr.types import Kind
 
-__all__ = ["describe"]
+__all__ = ["describe", "written"]
 
 _INFIX = {
     "eq": "=",
@@ -61,10 +61,29 @@ _BARE = (Kind.BOOLEAN, Kind.SMALLINT, Kind.INTEGER, Kind.BIGINT, Kind.NUMERIC, K
 
 def describe(expr: Expr, names: Sequence[str] | None = None) -> str:
     """``expr`` as text; column *i* is ``names[i]``, or ``#i`` without names.  Any depth."""
+    return _text(expr, names, hidden=frozenset())
+
+
+def written(expr: Expr, names: Sequence[str], *, whole: bool = True) -> str:
+    """``expr`` about as its author wrote it: ``describe`` without the casts that nobody asked for.
+
+    ``whole``: it stands alone, and needs no parentheses around it.
+    """
+    if isinstance(expr, Raise):
+        return "(SELECT ...)"  # a subquery's: nothing else raises
+    # A cast that fails is named even if it is implicit.
+    hidden = frozenset(id(e) for e in walk(expr) if isinstance(e, Cast) and not e.explicit and e is not expr)
+    text = _text(expr, names, hidden)
+    bracketed = whole and isinstance(expr, (Call, And, Or)) and text.startswith("(")
+    return text[1:-1] if bracketed else text
+
+
+def _text(expr: Expr, names: Sequence[str] | None, hidden: frozenset[int]) -> str:
+    """``hidden``: the ids of the casts to leave out."""
     done: list[str] = []
     for node in reversed(list(walk(expr))):
         parts = [done.pop() for _ in children(node)]
-        done.append(_render(node, parts, names))
+        done.append(parts[0] if id(node) in hidden else _render(node, parts, names))
     return done[0]
 
 

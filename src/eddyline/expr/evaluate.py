@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 
 from eddyline.errors import InternalError
 from eddyline.expr.casts import cast_array
-from eddyline.expr.describe import describe
+from eddyline.expr.describe import describe, written
 from eddyline.expr.frame import Frame
 from eddyline.expr.functions import implementation
 from eddyline.expr.ir import And, Call, Case, Cast, Coalesce, Column, Expr, Literal, Or, Parameter, Raise
@@ -106,9 +106,8 @@ def _leaf(expr: Expr, frame: Frame) -> Value | None:
             return Value(literal_scalar(expr.value, expr.type), None, constant=True)
         case Raise():
             rows = frame.rows
-            errors = RowErrors(
-                np.arange(rows, dtype=np.int64), [expr.sqlstate] * rows, [expr.message] * rows, [describe(expr)] * rows
-            )
+            texts = [_text(expr, frame.names)] * rows
+            errors = RowErrors(np.arange(rows, dtype=np.int64), [expr.sqlstate] * rows, [expr.message] * rows, texts)
             return Value(_null(expr.type), errors if rows else None)
         case Parameter():
             raise InternalError(f"parameter ${expr.index} has no value")
@@ -177,10 +176,14 @@ def _checked(data: pa.Array | pa.Scalar, errors: RowErrors | None, sql_type: Sql
     return Value(_without_rows(data, gone, sql_type), errors)
 
 
-def _named(errors: RowErrors | None, expr: Expr) -> RowErrors | None:
+def _text(expr: Expr, names: Sequence[str] | None) -> str:
+    return describe(expr) if names is None else written(expr, names)
+
+
+def _named(errors: RowErrors | None, expr: Expr, names: Sequence[str] | None) -> RowErrors | None:
     if errors is None:
         return None
-    return errors._replace(expressions=[describe(expr)] * len(errors.rows))
+    return errors._replace(expressions=[_text(expr, names)] * len(errors.rows))
 
 
 def _spread(value: Value, rows: int) -> Value:
@@ -207,11 +210,11 @@ def _call(node: Call, frame: Frame) -> Task:
         values.append(leaf if leaf is not None else (yield arg, frame))
     rows = frame.rows
     if all(isinstance(v.data, pa.Scalar) and v.errors is None for v in values):
-        return _spread(_apply(node, values, 1), rows)
-    return _apply(node, values, rows)
+        return _spread(_apply(node, values, 1, frame.names), rows)
+    return _apply(node, values, rows, frame.names)
 
 
-def _apply(node: Call, values: list[Value], rows: int) -> Value:
+def _apply(node: Call, values: list[Value], rows: int, names: Sequence[str] | None) -> Value:
     """The implementation's result with NULLs and errors settled."""
     chosen = implementation(node.func)
     inherited = merge_errors(*(v.errors for v in values))
@@ -226,7 +229,7 @@ def _apply(node: Call, values: list[Value], rows: int) -> Value:
     data, errors = made if isinstance(made, Evaluated) else (made, None)
     if chosen.strict:
         data, errors = _strict(data, errors, [v.data for v in values], node.type, rows)
-    return _checked(data, merge_errors(inherited, _named(errors, node)), node.type, rows)
+    return _checked(data, merge_errors(inherited, _named(errors, node, names)), node.type, rows)
 
 
 def _strict(
@@ -265,19 +268,19 @@ def _cast(node: Cast, frame: Frame) -> Task:
     if isinstance(value.data, pa.Scalar):
         if not value.data.is_valid:
             return Value(_null(node.type), value.errors, value.constant)
-        return _spread(_cast_value(node, Value(pa.repeat(value.data, 1), None), 1), frame.rows)
-    return _cast_value(node, value, frame.rows)
+        return _spread(_cast_value(node, Value(pa.repeat(value.data, 1), None), 1, frame.names), frame.rows)
+    return _cast_value(node, value, frame.rows, frame.names)
 
 
 def _zone(node: Cast) -> Zone:
     return UTC if node.zone is None else zone_of(node.zone)
 
 
-def _cast_value(node: Cast, value: Value, rows: int) -> Value:
+def _cast_value(node: Cast, value: Value, rows: int, names: Sequence[str] | None) -> Value:
     source = node.input.type
     data, errors = cast_array(value.data, source, node.type, explicit=node.explicit, zone=_zone(node))
     data, errors = _strict(data, errors, [value.data], node.type, rows)
-    return _checked(data, merge_errors(value.errors, _named(errors, node)), node.type, rows)
+    return _checked(data, merge_errors(value.errors, _named(errors, node, names)), node.type, rows)
 
 
 # --- selections -------------------------------------------------------------------------------------------------

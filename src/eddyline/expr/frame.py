@@ -14,14 +14,25 @@ Int64s = npt.NDArray[np.int64]
 
 
 class Frame:
-    """``rows`` rows.  Column *i* is ``arrays[i]`` taken at ``indexes[i]`` (None: as it is).  One thread's."""
+    """``rows`` rows.  Column *i* is ``arrays[i]`` taken at ``indexes[i]`` (None: as it is).  One thread's.
 
-    __slots__ = ("_arrays", "_indexes", "rows")
+    ``names``: of the columns, for the texts of errors; they are asked for only there.
+    """
 
-    def __init__(self, arrays: Sequence[pa.Array], rows: int, indexes: list[Int64s | None] | None = None) -> None:
+    __slots__ = ("_arrays", "_indexes", "names", "rows")
+
+    def __init__(
+        self,
+        arrays: Sequence[pa.Array],
+        rows: int,
+        indexes: list[Int64s | None] | None = None,
+        *,
+        names: Sequence[str] | None = None,
+    ) -> None:
         self._arrays = list(arrays)
         self._indexes: list[Int64s | None] = [None] * len(self._arrays) if indexes is None else indexes
         self.rows = rows
+        self.names = names
 
     def __len__(self) -> int:
         return len(self._arrays)
@@ -45,7 +56,7 @@ class Frame:
             if id(old) not in composed:
                 composed[id(old)] = old[index]
             indexes.append(composed[id(old)])
-        return Frame(self._arrays, len(index), indexes)
+        return Frame(self._arrays, len(index), indexes, names=self.names)
 
     def append(self, array: pa.Array) -> None:
         """One more column, of ``rows`` values."""

@@ -154,11 +154,15 @@ class Mfp(msgspec.Struct, frozen=True):
 
     ``steps`` in order: an expression *appends* a column (a later step may read it), a predicate drops the rows for
     which it is not true before later steps run.  ``projection`` picks the output among input and appended columns.
+    ``names``: what the input columns are called, for the texts of row errors; empty where nothing says.
+    ``view``: the view that computes this: its name; empty if none does.
     """
 
     steps: tuple[MapStep | FilterStep, ...]
     projection: tuple[int, ...]
     types: tuple[SqlType, ...]  # of the output
+    names: tuple[str, ...] = ()
+    view: str = ""
 
 
 class MapStep(msgspec.Struct, frozen=True, tag_field="op", tag="map"):

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from eddyline.expr.column_names import MfpNames
 from eddyline.expr.evaluate import evaluate_frame, true_rows
 from eddyline.expr.frame import Frame
-from eddyline.expr.ir import MapStep, Mfp
+from eddyline.expr.ir import Expr, MapStep, Mfp
 from eddyline.expr.registry import RowErrors
 from eddyline.expr.text_io import sample_rows
 from eddyline.repr.batch import Batch, Int64s
@@ -22,20 +25,21 @@ def apply_mfp(mfp: Mfp, batch: Batch) -> tuple[Batch, Batch | None]:
 
     A failed row gives no output row, and later steps do not see it.
     """
-    frame = Frame(batch.columns, len(batch))
+    names = MfpNames(mfp) if mfp.names or not batch.columns else None
+    frame = Frame(batch.columns, len(batch), names=names)
     origin: Int64s | None = None  # input row of each row of the frame, None: itself
     errs: list[Batch] = []
     for step in mfp.steps:
+        expr = step.expr if isinstance(step, MapStep) else step.predicate
+        value = evaluate_frame(expr, frame)
         if isinstance(step, MapStep):
-            value = evaluate_frame(step.expr, frame)
             frame.append(value.array)
             keep = None if value.errors is None else np.delete(np.arange(frame.rows), value.errors.rows)
         else:
-            value = evaluate_frame(step.predicate, frame)
             truth = true_rows(value, frame.rows)
             keep = None if truth.all() else np.flatnonzero(truth)
         if value.errors is not None:
-            errs.append(error_batch(batch, value.errors, origin))
+            errs.append(_described(batch, value.errors, origin, expr, names, mfp.view))
         if keep is not None:
             frame = frame.select(keep)
             origin = keep if origin is None else origin[keep]
@@ -44,10 +48,40 @@ def apply_mfp(mfp: Mfp, batch: Batch) -> tuple[Batch, Batch | None]:
     return Batch(mfp.types, columns, times, diffs), Batch.concat(ERR_TYPES, errs) if errs else None
 
 
-def error_batch(batch: Batch, errors: RowErrors, origin: npt.NDArray[np.int64] | None = None) -> Batch:
-    """Errs updates for failed rows of ``batch``; ``origin`` maps the errors' row numbers to rows of the batch."""
+def _described(
+    batch: Batch, errors: RowErrors, origin: Int64s | None, expr: Expr, names: MfpNames | None, view: str
+) -> Batch:
+    """The columns that ``expr`` reads come first in the sample, which may be cut."""
+    if names is None:
+        return error_batch(batch, errors, origin, view=view)
+    read = names.read_by(expr)
+    shown = sorted(range(names.inputs), key=lambda c: (c not in read, c))
+    return error_batch(batch, errors, origin, names=names, shown=shown, view=view)
+
+
+def error_batch(
+    batch: Batch,
+    errors: RowErrors,
+    origin: npt.NDArray[np.int64] | None = None,
+    *,
+    names: Sequence[str] = (),
+    shown: Sequence[int] | None = None,
+    view: str = "",
+) -> Batch:
+    """Errs updates for failed rows of ``batch``; ``origin`` maps the errors' row numbers to rows of the batch.
+
+    ``names``: of the batch's columns, if they are known; then ``shown`` are the columns in the sample (None: those
+    that have a name).  The text is a function of the row, the expression and the names alone, so that the retraction
+    of a row cancels its error.
+    """
     rows = errors.rows if origin is None else origin[errors.rows]
     failed = batch.take(rows)
-    texts = (errors.sqlstates, errors.messages, errors.expressions, sample_rows(failed.columns, batch.types, len(rows)))
-    columns = tuple(pa.array(column, type=pa.large_string()) for column in texts)
-    return Batch(ERR_TYPES, columns, failed.times, failed.diffs)
+    columns, types = failed.columns, batch.types
+    if names:
+        picked = range(len(names)) if shown is None else shown
+        columns, types = tuple(columns[c] for c in picked), tuple(types[c] for c in picked)
+        names = [names[c] for c in picked]
+    samples = sample_rows(columns, types, len(rows), names=names)
+    texts = (errors.sqlstates, errors.messages, errors.expressions, samples, [view] * len(rows))
+    arrays = tuple(pa.array(column, type=pa.large_string()) for column in texts)
+    return Batch(ERR_TYPES, arrays, failed.times, failed.diffs)

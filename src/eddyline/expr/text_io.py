@@ -129,8 +129,11 @@ def from_python(values: Sequence[PythonValue], sql_type: SqlType) -> pa.Array:
     return pa.array([literal_scalar(v, kind_only) for v in literals], arrow_type(sql_type))
 
 
-def sample_rows(columns: Sequence[pa.Array], types: Sequence[SqlType], rows: int | None = None) -> list[str]:
-    """Each row as ``(1, NULL, 'x')``, cut to 200 characters: what error details show.
+def sample_rows(
+    columns: Sequence[pa.Array], types: Sequence[SqlType], rows: int | None = None, *, names: Sequence[str] = ()
+) -> list[str]:
+    """Each row as ``(1, NULL, 'x')``, or with names as ``id = 1, at = NULL, name = 'x'``, cut to 200 characters: what
+    error details show.
 
     ``rows``: how many there are; must be given where there may be no columns.
     """
@@ -143,11 +146,11 @@ def sample_rows(columns: Sequence[pa.Array], types: Sequence[SqlType], rows: int
             format_column(c.slice(start, SLICE_ROWS), t).to_pylist() for c, t in zip(columns, types, strict=True)
         ]
         for row in zip(*texts, strict=True):
-            shown.append(_sample(row, types))
+            shown.append(_sample(row, types, names))
     return shown
 
 
-def _sample(row: Sequence[str | None], types: Sequence[SqlType]) -> str:
+def _sample(row: Sequence[str | None], types: Sequence[SqlType], names: Sequence[str]) -> str:
     parts: list[str] = []
     for text, sql_type in zip(row, types, strict=True):
         if text is None:
@@ -157,5 +160,8 @@ def _sample(row: Sequence[str | None], types: Sequence[SqlType]) -> str:
         else:
             cut = text[:_SAMPLE_CHARS].replace("'", "''")
             parts.append(f"'{cut}'")
-    joined = f"({', '.join(parts)})"
+    if names:
+        joined = ", ".join(f"{name} = {part}" for name, part in zip(names, parts, strict=True))
+    else:
+        joined = f"({', '.join(parts)})"
     return joined if len(joined) <= _SAMPLE_CHARS else joined[: _SAMPLE_CHARS - 1] + "…"

@@ -77,7 +77,7 @@ class MapFilterProject(msgspec.Struct, frozen=True, tag_field="op", tag="mfp"):
 class FlatMap(msgspec.Struct, frozen=True, tag_field="op", tag="flat_map"):
     """``func`` over ``args`` for each row; output row = input columns then the function's, then ``mfp`` if any.
 
-    ``types``: of the output.  Lowering leaves ``mfp`` None.
+    ``types``: of the output.  Lowering leaves ``mfp`` None.  ``names``, ``view``: as in ``Mfp``.
     """
 
     input: int
@@ -85,6 +85,8 @@ class FlatMap(msgspec.Struct, frozen=True, tag_field="op", tag="flat_map"):
     args: tuple[Expr, ...]
     types: tuple[SqlType, ...]
     mfp: Mfp | None = None
+    names: tuple[str, ...] = ()
+    view: str = ""
 
 
 class Union(msgspec.Struct, frozen=True, tag_field="op", tag="union"):
@@ -138,6 +140,7 @@ class Reduce(msgspec.Struct, frozen=True, tag_field="op", tag="reduce"):
     ``Distinct`` below the Reduce, min and max into ``TopK``, and joins the parts.  Aggregate arguments and filters read
     the input's columns.
     ``global_row``: no keys, and exactly one row always (count 0, others NULL over no input).
+    ``names`` (of the input's columns), ``view``: as in ``Mfp``.
     """
 
     input: int
@@ -146,6 +149,8 @@ class Reduce(msgspec.Struct, frozen=True, tag_field="op", tag="reduce"):
     functions: ReduceFunctions
     types: tuple[SqlType, ...]
     global_row: bool = False
+    names: tuple[str, ...] = ()
+    view: str = ""
 
 
 class Distinct(msgspec.Struct, frozen=True, tag_field="op", tag="distinct"):
@@ -161,7 +166,10 @@ class Threshold(msgspec.Struct, frozen=True, tag_field="op", tag="threshold"):
 
 
 class TopK(msgspec.Struct, frozen=True, tag_field="op", tag="top_k"):
-    """Rows ``offset <= i < offset + limit`` of each group; ``limit`` None: unbounded."""
+    """Rows ``offset <= i < offset + limit`` of each group; ``limit`` None: unbounded.
+
+    ``extreme``: the aggregate (min, max) whose value the last column is, if that is what it computes; for texts.
+    """
 
     input: int
     group: tuple[int, ...]
@@ -169,6 +177,7 @@ class TopK(msgspec.Struct, frozen=True, tag_field="op", tag="top_k"):
     limit: int | None
     offset: int
     types: tuple[SqlType, ...]
+    extreme: str | None = None
 
 
 class ExportIndex(msgspec.Struct, frozen=True, tag_field="op", tag="export_index"):

@@ -153,7 +153,7 @@ def substitute_in_mfp(mfp: Mfp, literals: Sequence[Literal]) -> Mfp:
                 steps.append(MapStep(bind_parameters(step.expr, literals)))
             case FilterStep():
                 steps.append(FilterStep(bind_parameters(step.predicate, literals)))
-    return Mfp(tuple(steps), mfp.projection, mfp.types) if steps else mfp
+    return Mfp(tuple(steps), mfp.projection, mfp.types, mfp.names, mfp.view) if steps else mfp
 
 
 def _key_types(index: IndexFacts) -> tuple[SqlType, ...]:

@@ -169,7 +169,7 @@ def _extreme(prepared: Stream, width: int, call: AggregateCall, *, global_row: b
         nothing = into.stream(ConstantSource(((None,),), values.types))
         values = into.union(values, nothing)
     order = (SortKey(width, desc=call.func == "max", nulls_first=False),)
-    return into.stream(TopK(values.position(), tuple(range(width)), order, 1, 0, values.types))
+    return into.stream(TopK(values.position(), tuple(range(width)), order, 1, 0, values.types, call.func))
 
 
 def _joined(parts: Sequence[_Part], width: int, calls: int) -> Stream:

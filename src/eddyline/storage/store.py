@@ -445,7 +445,7 @@ class TableStore:
         found = [b.advanced(as_of) for b in errs.scan(below=Frontier(as_of + 1))]
         errors = consolidate(Batch.concat(ERR_TYPES, found), self._hasher)
         if len(errors):
-            raise first_row_error(errors, view=collection.title)
+            raise first_row_error(errors)
         return (batch.advanced(as_of) for batch in oks.scan(below=Frontier(as_of + 1)))
 
     def lookup(self, id: str, keys: tuple[pa.Array, ...], at: Time) -> Batch:

@@ -43,7 +43,7 @@ class BasicReduceOperator(RecomputeOperator):
 
     def __init__(self, name: str, input: Stream, node: Reduce, output: Output, context: OperatorContext) -> None:
         keys = len(node.key)
-        self._arguments = ArgumentColumns(node.key, node.aggregates, node.types[:keys])
+        self._arguments = ArgumentColumns(node.key, node.aggregates, node.types[:keys], node.names, node.view)
         self._aggregates: list[_StringAgg] = []
         for call, (args, condition) in zip(node.aggregates, self._arguments.places, strict=True):
             if call.func != "string_agg":

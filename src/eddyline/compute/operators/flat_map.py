@@ -12,6 +12,7 @@ from eddyline.compute.operators.series import series_of
 from eddyline.compute.operators.stateless import pass_errors
 from eddyline.compute.stream import Output, Stream
 from eddyline.errors import InternalError
+from eddyline.expr.describe import describe, written
 from eddyline.expr.ir import MapStep, Mfp
 from eddyline.expr.mfp import apply_mfp, error_batch
 from eddyline.expr.registry import RowErrors
@@ -72,7 +73,9 @@ class FlatMapOperator:
             source = Batch(batch.types, part.columns[:width], part.times, part.diffs)
             pieces, failed = series_of(args, part.types[width:], budget)
             if failed is not None:
-                self._output.send_errors(error_batch(source, self._named(failed)))
+                self._output.send_errors(
+                    error_batch(source, self._named(failed), names=self._node.names, view=self._node.view)
+                )
             types = (*batch.types, part.types[width])
             for piece in pieces:
                 rows = source.take(piece.rows)
@@ -87,7 +90,11 @@ class FlatMapOperator:
         args = self._node.args
         projection = tuple(np.arange(width + len(args)).tolist())
         types = (*batch.types, *(arg.type for arg in args))
-        return apply_mfp(Mfp(tuple(MapStep(arg) for arg in args), projection, types), batch)
+        return apply_mfp(
+            Mfp(tuple(MapStep(arg) for arg in args), projection, types, self._node.names, self._node.view), batch
+        )
 
     def _named(self, failed: RowErrors) -> RowErrors:
-        return failed._replace(expressions=[f"{self._node.func}()"] * len(failed.rows))
+        names = self._node.names
+        args = [written(arg, names) if names else describe(arg) for arg in self._node.args]
+        return failed._replace(expressions=[f"{self._node.func}({', '.join(args)})"] * len(failed.rows))

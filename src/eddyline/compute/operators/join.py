@@ -195,6 +195,6 @@ def product_fits(left: Int64s, right: Int64s) -> npt.NDArray[np.bool_] | None:
 def _multiplicity_errors(times: Int64s) -> Batch:
     """One error per pair, for good: a product that cannot be stored cannot be taken back either."""
     rows = len(times)
-    texts = ("22003", "multiplicity out of range", "join", "")
+    texts = ("22003", "multiplicity out of range", "join", "", "")
     columns = tuple(pa.array([text] * rows, pa.large_string()) for text in texts)
     return Batch(ERR_TYPES, columns, times, np.ones(rows, np.int64))

@@ -33,7 +33,7 @@ from eddyline.compute.operators.values import booleans_of
 from eddyline.compute.state_size import StateSize
 from eddyline.compute.stream import Output, Stream
 from eddyline.errors import InternalError
-from eddyline.expr.describe import describe
+from eddyline.expr.describe import describe, written
 from eddyline.expr.ir import AggregateCall, Column, Expr, MapStep, Mfp
 from eddyline.expr.mfp import apply_mfp
 from eddyline.expr.text_io import sample_rows
@@ -43,7 +43,7 @@ from eddyline.repr.rowerror import ERR_TYPES
 from eddyline.repr.types import BIGINT, Kind, SqlType
 from eddyline.trace.compare import rows_identical
 
-__all__ = ["ArgumentColumns", "ReduceOperator", "accumulator_for", "describe_aggregate"]
+__all__ = ["ArgumentColumns", "ReduceOperator", "accumulator_for"]
 
 _SUMS = ("sum", "avg")
 _FLOATS = (Kind.REAL, Kind.DOUBLE)
@@ -75,9 +75,9 @@ def accumulator_for(call: AggregateCall) -> Accumulator:
     raise InternalError(f"aggregate {call.func} is not accumulable")
 
 
-def describe_aggregate(call: AggregateCall) -> str:
-    arguments = ", ".join(describe(arg) for arg in call.args) if call.args else "*"
-    return f"{call.func}({arguments})"
+def _text(call: AggregateCall, names: Sequence[str]) -> str:
+    texts = [written(arg, names) if names else describe(arg) for arg in call.args]
+    return f"{call.func}({', '.join(texts) or '*'})"
 
 
 class ArgumentColumns:
@@ -86,7 +86,16 @@ class ArgumentColumns:
     Expressions are evaluated as an Mfp, so that a row that fails in one gives an error update and counts nowhere.
     """
 
-    def __init__(self, key: Sequence[int], aggregates: Sequence[AggregateCall], key_types: Sequence[SqlType]) -> None:
+    def __init__(
+        self,
+        key: Sequence[int],
+        aggregates: Sequence[AggregateCall],
+        key_types: Sequence[SqlType],
+        names: tuple[str, ...] = (),
+        view: str = "",
+    ) -> None:
+        self._names = names
+        self._view = view
         self._key = tuple(key)
         self._key_types = tuple(key_types)
         self._exprs: list[Expr] = []
@@ -118,7 +127,7 @@ class ArgumentColumns:
                 projection.append(width + len(steps))
                 steps.append(MapStep(expr))
         types = (*self._key_types, *(expr.type for expr in self._exprs))
-        return apply_mfp(Mfp(tuple(steps), tuple(projection), types), batch)
+        return apply_mfp(Mfp(tuple(steps), tuple(projection), types, self._names, self._view), batch)
 
     @property
     def keys(self) -> int:
@@ -144,12 +153,14 @@ class ReduceOperator(SealedOperator):
         super().__init__(name, input, output, context)
         self._types = node.types
         self._key_types = node.types[: len(node.key)]
-        self._arguments = ArgumentColumns(node.key, node.aggregates, self._key_types)
+        self._arguments = ArgumentColumns(node.key, node.aggregates, self._key_types, node.names, node.view)
         self._table = GroupTable(self._key_types, context.hasher)
         self._counts = CountAccumulator(BIGINT)
         #: a count of all rows is the one that a group has anyway
         self.accumulators = [self._counts if _counts_rows(call) else self.accumulator(call) for call in node.aggregates]
-        self._texts = [describe_aggregate(call) for call in node.aggregates]
+        self._texts = [_text(call, node.names) for call in node.aggregates]
+        self._view = node.view
+        self._key_names = tuple(node.names[k] for k in node.key) if node.names else ()
         #: (sqlstate, message, expression) by number; 0 is no error
         self._errors: list[tuple[str, str, str]] = [("", "", "")]
         self._global = False
@@ -293,10 +304,10 @@ class ReduceOperator(SealedOperator):
         bad = np.flatnonzero(exists & failed)
         if len(bad):
             keys = self._table.keys(slots[bad])
-            samples = sample_rows(keys, self._key_types) if keys else ["()"] * len(bad)
+            samples = sample_rows(keys, self._key_types, len(bad), names=self._key_names)
             entries = [self._errors[number] for number in states.error[rows[bad]].tolist()]
             texts = [[entry[i] for entry in entries] for i in range(3)]
-            arrays = tuple(pa.array(text, pa.large_string()) for text in (*texts, samples))
+            arrays = tuple(pa.array(text, pa.large_string()) for text in (*texts, samples, [self._view] * len(bad)))
             self.output.send_errors(Batch(ERR_TYPES, arrays, times[bad], diffs[bad]))
 
     def _forget(self, slots: Int64s) -> None:
