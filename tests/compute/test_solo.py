@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -205,10 +206,11 @@ def test_row_error_fails_reads_until_the_row_is_gone(workers: int) -> None:
     db = Harness(workers)
     db.table("t")
     db.commit({"t": pairs([(1, 2), (2, 0)])})
+    named = msgspec.structs.replace(INVERSE, names=("id", "qty"), view="ratio")
     db.controller.create_dataflow(
         dataflow(
             "ratio",
-            ImportSource("t", PAIR), MapFilterProject(0, INVERSE), Arrange(1, (0,), PAIR),
+            ImportSource("t", PAIR), MapFilterProject(0, named), Arrange(1, (0,), PAIR),
             ExportIndex("ratio", "ratio", 2, (0,), PAIR),
         )
     )  # fmt: skip
@@ -217,7 +219,7 @@ def test_row_error_fails_reads_until_the_row_is_gone(workers: int) -> None:
     (answer,) = db.answers(uuid)
     assert answer.error is not None
     assert answer.error[:2] == ("22012", "division by zero")
-    assert 'in view "ratio"' in (answer.error[2] or "")
+    assert answer.error[2] == 'in view "ratio", expression 10 / qty, row qty = 0, id = 2'
     db.commit({"t": pairs([(2, 0)], [-1])})
     assert db.read("ratio") == {(1, 5): 1}
 
