@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import eddyline
-from eddyline.adapter.provisioning import Provisioning, replica_spec
+from eddyline.adapter.provisioning import Provisioning, replica_parameters, replica_spec
 from eddyline.adapter.system_settings import INTERACTIVE_RUNTIME, SystemSettings
 from eddyline.clusterd.config import ClusterdConfig, clusterd_config
 from eddyline.compute.layout import RuntimeConfig, WorkerLayout
@@ -54,6 +54,32 @@ def test_what_a_replica_was_made_with_does_not_follow_the_setting() -> None:
     before = replica_spec(Provisioning(), system)
     system.set(INTERACTIVE_RUNTIME, ("on",))
     assert (before.interactive, replica_spec(Provisioning(), system).interactive) == (False, True)
+
+
+@pytest.mark.parametrize(
+    ("override", "environment", "limit"),
+    [
+        (None, None, "0"),
+        (None, "1GB", str(1 << 30)),
+        ("2GB", "1GB", str(2 << 30)),
+        ("much", "1GB", str(1 << 30)),  # cannot be read: the environment's value, not the default
+        ("-1", None, "0"),
+    ],
+)
+def test_process_settings_of_a_replica_are_its_overrides_or_what_the_environment_says(
+    override: str | None, environment: str | None, limit: str
+) -> None:
+    system = SystemSettings()
+    if environment is not None:
+        system.set("process_memory_limit", (environment,))
+    overrides = {} if override is None else {"process_memory_limit": override}
+    parameters = replica_parameters(Provisioning(overrides=overrides), system)
+    assert parameters["memory_limit_bytes"] == limit
+    check_process_settings(parameters)
+    assert parameters == {
+        "switch_interval_us": "500", "arrow_memory_pool": "default", "arrow_cpu_threads": "0", "arrow_io_threads": "0",
+        "gc_policy": "freeze", "memory_limit_bytes": limit, "scratch_directory": "", "workload_class": "",
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize("interactive", [True, False])
@@ -133,6 +159,7 @@ def test_worker_i_of_the_two_runtimes_never_share_a_core_while_another_is_free(w
 def test_process_settings_are_checked_applied_once_and_survive_a_refusal(tmp_path: Path) -> None:
     program = f"""
 import gc, sys, tempfile, pyarrow as pa
+found = pa.default_memory_pool().backend_name, pa.cpu_count(), pa.io_thread_count()
 from eddyline.compute.process_settings import OwnSettings
 s = OwnSettings()
 s.apply({{"switch_interval_us": "700", "arrow_memory_pool": "system", "arrow_cpu_threads": "3", "gc_policy": "freeze",
@@ -142,11 +169,15 @@ import resource
 print(round(sys.getswitchinterval() * 1e6), pa.default_memory_pool().backend_name, pa.cpu_count(), pa.io_thread_count(),
       gc.get_freeze_count() > 0, tempfile.gettempdir() == {str(tmp_path)!r}, s.workload_class,
       resource.getrlimit(resource.RLIMIT_DATA)[0] == 1 << 40)
-s.apply({{"gc_policy": "off", "memory_limit_bytes": "0", "scratch_directory": ""}})
+s.apply({{"gc_policy": "off", "memory_limit_bytes": "0", "scratch_directory": "", "arrow_memory_pool": "default",
+         "arrow_cpu_threads": "0", "arrow_io_threads": "0"}})
 print(gc.isenabled(), gc.get_freeze_count(), resource.getrlimit(resource.RLIMIT_DATA)[0] == resource.RLIM_INFINITY)
+print((pa.default_memory_pool().backend_name, pa.cpu_count(), pa.io_thread_count()) == found)
+s.apply({{"gc_policy": "default"}})
+print(gc.isenabled())
 """
     out = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
-    assert out.splitlines() == ["700 system 3 2 True True batch True", "False 0 True"]
+    assert out.splitlines() == ["700 system 3 2 True True batch True", "False 0 True", "True", "True"]
 
 
 @pytest.mark.parametrize(
@@ -192,9 +223,21 @@ def test_a_guest_shortens_the_switch_interval_together_with_others_and_gives_it_
     assert sys.getswitchinterval() == pytest.approx(700e-6), "never longer than another one needs"
     one.close()
     one.close()
-    assert sys.getswitchinterval() == pytest.approx(700e-6)
+    assert sys.getswitchinterval() == pytest.approx(900e-6), "what the other one asked for"
     other.close()
     assert sys.getswitchinterval() == before
+    third = GuestSettings()
+    third.apply({SWITCH_INTERVAL: "300"})
+    third.apply({SWITCH_INTERVAL: "800"})
+    assert sys.getswitchinterval() == pytest.approx(800e-6), "what one asked for before no longer counts"
+    third.apply({SWITCH_INTERVAL: "9000000"})
+    assert sys.getswitchinterval() == before, "never longer than the host has it"
+    sys.setswitchinterval(0.004)
+    third.apply({SWITCH_INTERVAL: "4500"})
+    assert sys.getswitchinterval() == pytest.approx(0.004), "what the host sets in between is its own"
+    third.close()
+    assert sys.getswitchinterval() == pytest.approx(0.004)
+    sys.setswitchinterval(before)
     one.apply({SWITCH_INTERVAL: "700"})
     assert sys.getswitchinterval() == before, "a command that comes after the end changes nothing"
 

@@ -218,6 +218,7 @@ def test_a_process_without_a_controller_ends() -> None:
         assert code == 0
         assert [line for line in lines if "no controller" in line] == lines
         assert len(lines) == 1
+        assert " workload_class=test INFO " in lines[0], "what the process logs says whose work it does"
     finally:
         processes.close()
 

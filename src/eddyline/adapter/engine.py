@@ -14,26 +14,41 @@ from __future__ import annotations
 import atexit
 import logging
 import os
+import sys
 import threading
 import time
 import weakref
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 
 from eddyline.adapter.catalog import Catalog
 from eddyline.adapter.gil_sampler import GilSampler
 from eddyline.adapter.locks import LockTable
 from eddyline.adapter.metrics import DatabaseMetrics, exposition
-from eddyline.adapter.provisioning import Provisioning, replica_spec
-from eddyline.adapter.system_settings import GIL_SAMPLING, INTERACTIVE_DATAFLOWS, QUERY_MAX_MEMORY, SystemSettings
+from eddyline.adapter.process_parameters import (
+    PROCESS_SETTINGS,
+    THREAD_SWITCH_INTERVAL,
+    WORKLOAD_CLASS,
+    encoded,
+    host_refusal,
+)
+from eddyline.adapter.provisioning import Provisioning, replica_parameters, replica_spec
+from eddyline.adapter.system_settings import (
+    GIL_SAMPLING,
+    INTERACTIVE_DATAFLOWS,
+    INTERACTIVE_RUNTIME,
+    QUERY_MAX_MEMORY,
+    SystemSettings,
+)
 from eddyline.adapter.timeline import Timeline, wall_clock
 from eddyline.compute.pair import Pair
-from eddyline.compute.process_settings import GUEST_SWITCH_INTERVAL_US, SWITCH_INTERVAL, GuestSettings
+from eddyline.compute.process_settings import GuestSettings
 from eddyline.compute.solo import Solo
 from eddyline.controller.controller import Collections, Controller
 from eddyline.controller.events import Event, PeekAnswered, ReplicaFailed, SubscriptionChanged
-from eddyline.controller.processes import ReplicaProcesses
+from eddyline.controller.processes import ReplicaProcesses, ReplicaSpec
 from eddyline.controller.remote import RemoteReplica
 from eddyline.errors import Error, InterfaceError, make_error
 from eddyline.protocol.messages import Peek, PeekResponse, Response, SubscribeResponse
@@ -49,6 +64,12 @@ _PLAN_CACHE_SIZE = 1024
 #: restarts within a minute that come at once; the next ones wait, twice as long each time
 _RESTARTS_PER_MINUTE = 5
 _LONGEST_PAUSE_SECONDS = 10.0
+
+
+def _host_defaults(*, may_set: bool) -> dict[str, str]:
+    """Process settings where the process is the program's: as it has them."""
+    found = {} if may_set else {THREAD_SWITCH_INTERVAL: f"{round(sys.getswitchinterval() * 1e6)}us"}
+    return {"gc_policy": "default", **found}
 
 
 class Waiter:
@@ -76,7 +97,9 @@ class Waiter:
 class Engine:
     """``provisioning``: a replica in processes of its own; without, one of ``workers`` threads in this process.
 
-    Raises 58000 if those processes do not come up.
+    ``process_settings``: where process settings begin; without processes of its own, the thread switch interval alone,
+    and whether it may be set at all.
+    Raises 58000 if those processes do not come up, 42704, 22023 or 0A000 for process settings that cannot be.
     """
 
     def __init__(
@@ -85,13 +108,19 @@ class Engine:
         workers: int = 1,
         interactive: bool = True,
         memory_limit_bytes: int | None = None,
-        process_settings: bool = True,
+        process_settings: bool | Mapping[str, str] = True,
         provisioning: Provisioning | None = None,
         clock: Callable[[], int] = wall_clock,
     ) -> None:
         self.workers = workers
         self.interactive = interactive
-        self.system = SystemSettings()
+        self._provisioning = provisioning
+        self._may_set = bool(process_settings) or process_settings == {}
+        self.system = SystemSettings(None if provisioning is not None else _host_defaults(may_set=self._may_set))
+        if isinstance(process_settings, Mapping):
+            for name, value in process_settings.items():
+                self._check_process_setting(name)
+                self.system.set(name, (value,))
         if memory_limit_bytes is not None:
             self.system.set(QUERY_MAX_MEMORY, (str(memory_limit_bytes),))
         self.metrics = DatabaseMetrics()
@@ -117,12 +146,11 @@ class Engine:
         self._rebuilding = threading.Lock()  # before _control; held while a replica is replaced
         self._guest = GuestSettings()
         self._processes: ReplicaProcesses | None = None
-        parameters = {SWITCH_INTERVAL: str(GUEST_SWITCH_INTERVAL_US)} if process_settings else {}
+        self._parameters: dict[str, str] = {}  # what the replica was told; guarded by _control
         if provisioning is not None:
-            self._processes = ReplicaProcesses(lambda: replica_spec(provisioning, self.system), self.store, self.hasher)
-            parameters = dict(provisioning.process_settings)
+            self._processes = ReplicaProcesses(self._replica_spec, self.store, self.hasher)
         try:
-            self._controller.update_configuration(parameters)
+            self._configure()
             self._replica = self._start_replica()
         except BaseException:
             if self._processes is not None:
@@ -188,16 +216,67 @@ class Engine:
         kind = Pair if self.interactive else Solo
         return kind(self.store, self.hasher, workers=self.workers, configure=self._guest.apply, listener=self._respond)
 
-    def alter_system(self, name: str | None, values: tuple[str, ...] | None) -> None:
-        """Sets or resets (``values`` None) settings of the database, which take effect at once."""
+    def alter_system(self, name: str | None, values: tuple[str, ...] | None) -> tuple[str, ...]:
+        """Sets or resets (``values`` None) settings of the database, which take effect at once; gives notices.
+
+        42704 for an unknown name, 22023 for a value that is none of its, 0A000 for what is the program's to set.
+        """
         with self._control:
             if values is None:
                 self.system.reset(name)
             else:
                 assert name is not None
+                if name in PROCESS_SETTINGS:
+                    self._check_process_setting(name)
                 self.system.set(name, values)
             self._controller.one_shot_reads = self.system.enabled(INTERACTIVE_DATAFLOWS)
+            self._configure()
+            overridden = self._provisioning is not None and name in self._provisioning.overrides
         self._gil_sampler.run(on=self.system.enabled(GIL_SAMPLING) and not self._closed)
+        return (f'the replica has a value of its own for "{name}"',) if overridden else ()
+
+    def override_setting(self, name: str, value: str | None) -> None:
+        """Stores a value of a setting for the replica, which wins over the database's; None removes it.
+
+        Process settings take effect at once, ``enable_compute_interactive_runtime`` when processes start next.
+        42704 for other names, 22023 for a value that is none of the setting's, 0A000 without processes of its own.
+        """
+        if name not in PROCESS_SETTINGS and name != INTERACTIVE_RUNTIME:
+            raise make_error("42704", f'"{name}" is no setting of a replica')
+        with self._control:
+            if self._provisioning is None:
+                raise make_error("0A000", "the replica is in the program's own process", hint="connect(processes=1)")
+            overrides = {k: v for k, v in self._provisioning.overrides.items() if k != name}
+            if value is not None:
+                overrides[name] = self.system.checked(name, value)
+            self._provisioning = replace(self._provisioning, overrides=overrides)
+            self._configure()
+
+    def _check_process_setting(self, name: str) -> None:
+        """42704 for another one, 0A000 for one that is the program's."""
+        if name not in PROCESS_SETTINGS:
+            raise make_error(
+                "42704", f'unrecognized process setting "{name}"', hint=f"Known: {', '.join(PROCESS_SETTINGS)}."
+            )
+        refusal = None if self._provisioning is not None else host_refusal(name, may_set=self._may_set)
+        if refusal is not None:
+            raise refusal
+
+    def _configure(self) -> None:
+        """Tells the replica its process settings if they have changed."""
+        if self._provisioning is not None:
+            parameters = replica_parameters(self._provisioning, self.system)
+        elif self._may_set:
+            parameters = dict([encoded(THREAD_SWITCH_INTERVAL, self.system.show(THREAD_SWITCH_INTERVAL))])
+        else:
+            parameters = {}
+        if parameters != self._parameters:
+            self._controller.update_configuration(parameters)
+            self._parameters = parameters
+
+    def _replica_spec(self) -> ReplicaSpec:
+        assert self._provisioning is not None, "only processes ask"
+        return replica_spec(self._provisioning, self.system)
 
     def metrics_text(self) -> str:
         """What the database counts of itself, in Prometheus' text format; not what other processes count."""
@@ -210,7 +289,18 @@ class Engine:
             interactive=self.interactive,
             hold_gap_us=gap,
             stored_bytes=self.store.nbytes(),
+            replica=self._replica_labels(),
         )
+
+    def _replica_labels(self) -> dict[str, str]:
+        """What metrics tell of the replica."""
+        own = self._provisioning
+        override = None if own is None else own.overrides.get(WORKLOAD_CLASS)
+        return {
+            "processes": str(0 if own is None else own.processes),
+            "workers": str(self.workers),
+            "workload_class": self.system.resolved(WORKLOAD_CLASS, override),
+        }
 
     # -- controller -----------------------------------------------------------------------------------------------
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from eddyline.compute.measures import BOUNDS_S, Durations
@@ -88,17 +88,19 @@ def exposition(
     interactive: bool,
     hold_gap_us: int | None,
     stored_bytes: int,
+    replica: Mapping[str, str],
 ) -> str:
     """The metrics in Prometheus' text format 0.0.4.
 
     ``runtimes``: those of this process.  ``interactive``: whether one, here or elsewhere, only answers reads.
-    ``hold_gap_us``: None where there is only one runtime.  Cost: O(arrangements and their runs).
+    ``hold_gap_us``: None where there is only one runtime.  ``replica``: what is told of it, by label.
+    Cost: O(arrangements and their runs).
     """
     from prometheus_client import CollectorRegistry, generate_latest  # noqa: PLC0415 - 0.1 s that only readers pay
 
     registry = CollectorRegistry(auto_describe=False)
     of_runtimes = _of_runtimes(metrics, runtimes, hold_gap_us, interactive=interactive)
-    registry.register(_Collected([*_of_database(metrics, stored_bytes), *of_runtimes]))
+    registry.register(_Collected([*_of_database(metrics, stored_bytes, replica), *of_runtimes]))
     text: bytes = generate_latest(registry)
     return text.decode()
 
@@ -133,7 +135,10 @@ def _add_histogram(family: Metric, labels: dict[str, str], parts: Iterable[Durat
     family.add_sample(f"{family.name}_sum", labels, total)
 
 
-def _of_database(metrics: DatabaseMetrics, stored_bytes: int) -> Iterator[Metric]:
+def _of_database(metrics: DatabaseMetrics, stored_bytes: int, replica: Mapping[str, str]) -> Iterator[Metric]:
+    info = _family("replica_info", "What the replica is, in labels; always 1.", "gauge")
+    info.add_sample(info.name, dict(replica), 1)
+    yield info
     statements = _family("statements", "Statements that have ended, by outcome.", "counter")
     for outcome, count in metrics.statements().items():
         statements.add_sample(f"{statements.name}_total", {"outcome": outcome}, count)

@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from eddyline.adapter.process_parameters import PROCESS_SETTINGS, encoded
 from eddyline.adapter.system_settings import INTERACTIVE_RUNTIME, SystemSettings
-from eddyline.compute.process_settings import GUEST_SWITCH_INTERVAL_US, SWITCH_INTERVAL
 from eddyline.controller.processes import ReplicaSpec
 
-__all__ = ["Provisioning", "replica_spec"]
+__all__ = ["Provisioning", "replica_parameters", "replica_spec"]
 
 
 @dataclass(frozen=True, slots=True)
 class Provisioning:
     """``workers`` in each of ``processes``.
 
-    ``overrides``: values of system settings that are stored for this replica; what cannot be read counts as not there.
-    ``process_settings``: what ``UpdateConfiguration`` tells its processes.
+    ``overrides``: values of system settings that are stored for this replica, of its process settings and of
+    ``enable_compute_interactive_runtime``; what cannot be read counts as not there.
     ``orphan_seconds``: how long the processes outlive this one.  The rest is opt-in, as ``eddyline clusterd --help``
     has it.
     """
@@ -25,9 +25,6 @@ class Provisioning:
     workers: int = 1
     processes: int = 1
     overrides: Mapping[str, str] = field(default_factory=dict)
-    process_settings: Mapping[str, str] = field(
-        default_factory=lambda: {SWITCH_INTERVAL: str(GUEST_SWITCH_INTERVAL_US), "gc_policy": "freeze"}
-    )
     orphan_seconds: float = 60.0
     core_affinity: bool = False
     maintenance_nice: int = 0
@@ -44,3 +41,9 @@ def replica_spec(provisioning: Provisioning, system: SystemSettings) -> ReplicaS
         core_affinity=provisioning.core_affinity,
         maintenance_nice=provisioning.maintenance_nice,
     )
+
+
+def replica_parameters(provisioning: Provisioning, system: SystemSettings) -> dict[str, str]:
+    """What ``UpdateConfiguration`` tells the replica's processes: its overrides, and else the settings."""
+    overrides = provisioning.overrides
+    return dict(encoded(name, system.resolved(name, overrides.get(name))) for name in PROCESS_SETTINGS)

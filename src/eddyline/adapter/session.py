@@ -474,8 +474,7 @@ class Session:
     def _alter_system(self, statement: st.AlterSystem) -> Outcome:
         if self.in_transaction:
             raise make_error("25001", "ALTER SYSTEM cannot run inside a transaction block")
-        self._engine.alter_system(statement.name, statement.values)
-        return Outcome("ALTER SYSTEM")
+        return Outcome("ALTER SYSTEM", notices=self._engine.alter_system(statement.name, statement.values))
 
     def _show(self, statement: st.Show) -> Outcome:
         system = self._engine.system

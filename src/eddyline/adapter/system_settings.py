@@ -5,16 +5,19 @@
 an override stored for one replica wins, and one that cannot be read falls back to the value here, not to the default.
 ``enable_gil_sampling``: whether a thread measures how long the interpreter lock is held, for ``metrics()``.
 ``max_result_size``, ``query_max_memory``, ``max_subscription_backlog``: what sessions begin with; SET overrides them.
+The process settings: see ``process_parameters``.
 """
 
 from __future__ import annotations
 
+import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from eddyline.adapter.memory_size import memory_size
-from eddyline.errors import make_error
+from eddyline.adapter.process_parameters import PROCESS_SETTINGS
+from eddyline.errors import DatabaseError, make_error
 
 __all__ = [
     "GIL_SAMPLING",
@@ -26,6 +29,7 @@ __all__ = [
     "SystemSettings",
 ]
 
+_log = logging.getLogger("eddyline.engine")
 INTERACTIVE_DATAFLOWS = "enable_compute_interactive_dataflows"
 INTERACTIVE_RUNTIME = "enable_compute_interactive_runtime"
 GIL_SAMPLING = "enable_gil_sampling"
@@ -58,14 +62,16 @@ _SETTINGS = {
     MAX_RESULT_SIZE: _Setting("1GB", memory_size),
     QUERY_MAX_MEMORY: _Setting("0", memory_size),
     MAX_SUBSCRIPTION_BACKLOG: _Setting("256MB", memory_size),
+    **{name: _Setting(setting.default, setting.check) for name, setting in PROCESS_SETTINGS.items()},
 }
 
 
 class SystemSettings:
-    """Any thread."""
+    """Any thread.  ``defaults``: where this database differs from what is built in; checked like any value."""
 
-    def __init__(self) -> None:
+    def __init__(self, defaults: Mapping[str, str] | None = None) -> None:
         self._lock = threading.Lock()
+        self._defaults = {name: self.checked(name, value) for name, value in (defaults or {}).items()}
         self._values: dict[str, str] = {}  # guarded by _lock
         self._version = 0  # guarded by _lock
 
@@ -74,8 +80,7 @@ class SystemSettings:
 
     def enabled(self, name: str, override: str | None = None) -> bool:
         """``override``: what is stored for one replica, if anything."""
-        chosen = _TEXTS.get(override.strip().lower()) if override is not None else None
-        return self.show(name) == "on" if chosen is None else chosen
+        return self.resolved(name, override) == "on"
 
     @property
     def version(self) -> int:
@@ -85,17 +90,32 @@ class SystemSettings:
 
     def show(self, name: str) -> str:
         with self._lock:
-            return self._values.get(name, _SETTINGS[name].default)
+            return self._values.get(name, self._defaults.get(name, _SETTINGS[name].default))
+
+    def checked(self, name: str, value: str) -> str:
+        """The value's shortest text.  42704 for an unknown name, 22023 for a value that is none of its."""
+        setting = _SETTINGS.get(name)
+        if setting is None:
+            raise make_error("42704", f'unrecognized configuration parameter "{name}"')
+        return setting.check(name, value)
+
+    def resolved(self, name: str, override: str | None) -> str:
+        """The override of a replica; the value here if there is none, or none that can be read."""
+        if override is not None:
+            try:
+                return self.checked(name, override)
+            except DatabaseError as error:
+                _log.warning("an override of the replica is not obeyed: %s", error.message)
+        return self.show(name)
 
     def all(self) -> list[tuple[str, str]]:
         return [(name, self.show(name)) for name in sorted(_SETTINGS)]
 
     def set(self, name: str, values: tuple[str, ...] | None) -> None:
         """``values`` None: the default.  42704 for an unknown name, 22023 for a value that is none of its."""
-        setting = _SETTINGS.get(name)
-        if setting is None:
+        if name not in _SETTINGS:
             raise make_error("42704", f'unrecognized configuration parameter "{name}"')
-        value = None if values is None else setting.check(name, ", ".join(values))
+        value = None if values is None else self.checked(name, ", ".join(values))
         with self._lock:
             if value is None:
                 self._values.pop(name, None)

@@ -54,12 +54,11 @@ _Storage = Link[StorageRequest, StorageUpdate]
 
 
 class Host:
-    """Build it, then ``run``, which returns the exit status."""
+    """Build it, then ``run``, which returns the exit status.  ``settings``: what the controller says is applied to."""
 
-    def __init__(self, config: ClusterdConfig) -> None:
+    def __init__(self, config: ClusterdConfig, settings: OwnSettings) -> None:
         self._config = config
         layout = config.compute.layout
-        self.settings = OwnSettings()
         hasher = Hasher(config.hash_seed)
         self.mirrors = MirrorStore(hasher)
         self._changed = threading.Condition()
@@ -92,7 +91,7 @@ class Host:
         plan = core_plan(first, layout.workers, list(configs), cores) if cores else None
         placement = ThreadPlacement(plan, config.maintenance_nice)
         mailboxes = {role: mesh.mailboxes for role, mesh in self._meshes.items()}
-        workers, configure = layout.workers, self.settings.apply
+        workers, configure = layout.workers, settings.apply
         self.replica: Solo | Pair
         if config.interactive is None:
             self.replica = Solo(

@@ -2,8 +2,9 @@
 
 A process that is the replica's own (``OwnSettings``) applies everything.  One that is somebody else's
 (``GuestSettings``) only lets the thread switch interval be shortened, shared by all databases in it, and gets it back
-at the end.  Settings take effect when the first maintaining worker comes to the command: on a process's first
-connection the interactive runtime may serve with the former values until then.
+at the end.  Whatever was set can be taken back: each setting has a value that means what the process began with.
+Settings take effect when the first maintaining worker comes to the command: on a process's first connection the
+interactive runtime may serve with the former values until then.
 """
 
 from __future__ import annotations
@@ -16,24 +17,39 @@ import tempfile
 import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Final
+from typing import ClassVar, Final
 
 import pyarrow as pa
 
 from eddyline.errors import make_error
 
-__all__ = ["GUEST_SWITCH_INTERVAL_US", "SWITCH_INTERVAL", "GuestSettings", "OwnSettings", "check_process_settings"]
+__all__ = [
+    "GUEST_SWITCH_INTERVAL_US",
+    "MEMORY_POOLS",
+    "SWITCH_INTERVAL",
+    "GuestSettings",
+    "OwnSettings",
+    "check_process_settings",
+    "domain_if_outside",
+    "set_aside",
+]
 
 _log = logging.getLogger("eddyline.process")
 SWITCH_INTERVAL: Final = "switch_interval_us"
 #: With the interpreter's default of 5 ms, a lookup may wait that long for a thread that computes in Python.
 GUEST_SWITCH_INTERVAL_US: Final = 500
 
+_FOUND_POOL: Final = pa.default_memory_pool()
+_FOUND_CPU_THREADS: Final = pa.cpu_count()
+_FOUND_IO_THREADS: Final = pa.io_thread_count()
 _POOLS: Final[dict[str, Callable[[], pa.MemoryPool]]] = {
+    "default": lambda: _FOUND_POOL,
     "system": pa.system_memory_pool,
     "mimalloc": pa.mimalloc_memory_pool,
     "jemalloc": pa.jemalloc_memory_pool,
 }
+#: those that this build of Arrow has
+MEMORY_POOLS: Final = ("default", *(name for name in _POOLS if name in pa.supported_memory_backends()))
 _GC_POLICIES: Final = ("default", "freeze", "off")
 
 
@@ -45,16 +61,35 @@ def _set_pool(value: str) -> None:
     pa.set_memory_pool(_POOLS[value]())
 
 
+def _set_cpu_threads(value: str) -> None:
+    pa.set_cpu_count(int(value) or _FOUND_CPU_THREADS)
+
+
+def _set_io_threads(value: str) -> None:
+    pa.set_io_thread_count(int(value) or _FOUND_IO_THREADS)
+
+
+def set_aside() -> None:
+    """Whatever is alive is no longer visited by full collections.
+
+    Costs one of what was not set aside before: 0.1 s of CPU once everything is loaded, while no other thread runs.
+    So a process does it before it serves; afterwards it is short.
+    """
+    gc.collect()
+    gc.freeze()
+
+
 def _set_gc(value: str) -> None:
-    """``freeze``: what is alive is set aside, so that full collections no longer visit it."""
+    """``freeze``: see ``set_aside``.  Others give back what was set aside, and so does the end of the policy."""
+    if value == "freeze":
+        gc.enable()
+        set_aside()
+        return
     gc.unfreeze()
     if value == "off":
         gc.disable()
-        return
-    gc.enable()
-    if value == "freeze":
-        gc.collect()
-        gc.freeze()
+    else:
+        gc.enable()
 
 
 def _set_memory_limit(value: str) -> None:
@@ -74,9 +109,9 @@ def _number(least: int, most: int) -> Callable[[str], bool]:
 #: name: (whether a text is a value of it, what one must be, what sets it)
 _SETTINGS: Final[dict[str, tuple[Callable[[str], bool], str, Callable[[str], None]]]] = {
     SWITCH_INTERVAL: (_number(1, 10_000_000), "1 to 10000000", _set_switch_interval),
-    "arrow_memory_pool": (lambda v: v in pa.supported_memory_backends(), "a memory pool of Arrow's", _set_pool),
-    "arrow_cpu_threads": (_number(1, 1024), "1 to 1024", lambda v: pa.set_cpu_count(int(v))),
-    "arrow_io_threads": (_number(1, 1024), "1 to 1024", lambda v: pa.set_io_thread_count(int(v))),
+    "arrow_memory_pool": (lambda v: v in MEMORY_POOLS, f"one of {', '.join(MEMORY_POOLS)}", _set_pool),
+    "arrow_cpu_threads": (_number(0, 1024), "0 (Arrow's choice) to 1024", _set_cpu_threads),
+    "arrow_io_threads": (_number(0, 1024), "0 (Arrow's choice) to 1024", _set_io_threads),
     "gc_policy": (lambda v: v in _GC_POLICIES, "one of default, freeze, off", _set_gc),
     "memory_limit_bytes": (_number(0, 1 << 62), "a number of bytes; 0 is none", _set_memory_limit),
     "scratch_directory": (lambda v: not v or Path(v).is_absolute(), "an absolute path, or empty", _set_scratch),
@@ -84,13 +119,19 @@ _SETTINGS: Final[dict[str, tuple[Callable[[str], bool], str, Callable[[str], Non
 }
 
 
+def domain_if_outside(name: str, value: str) -> str | None:
+    """None if ``value`` is one of the setting's; otherwise what one must be."""
+    fits, domain, _ = _SETTINGS[name]
+    return None if fits(value) else domain
+
+
 def check_process_settings(parameters: Mapping[str, str]) -> None:
     """42704 for an unknown name, 22023 for a value that is none of its."""
     for name, value in parameters.items():
         if name not in _SETTINGS:
             raise make_error("42704", f'unrecognized process setting "{name}"', hint=f"Known: {', '.join(_SETTINGS)}.")
-        fits, domain, _ = _SETTINGS[name]
-        if not fits(value):
+        domain = domain_if_outside(name, value)
+        if domain is not None:
             raise make_error("22023", f'invalid value for process setting "{name}": "{value}"', hint=f"It is {domain}.")
 
 
@@ -124,19 +165,23 @@ class OwnSettings:
 
 
 class GuestSettings:
-    """One database's share in the switch interval of its host's process; the last ``close`` restores what was found."""
+    """One database's share in the switch interval of its host's process; the last ``close`` restores what was found.
+
+    In force is the shortest of what the databases ask for and what the host has.  What the host sets in between is its
+    own from then on.
+    """
 
     _lock = threading.Lock()
-    _users = 0  # guarded by _lock, like the next
-    _before = 0.0
+    _wanted: ClassVar[dict[GuestSettings, float]] = {}  # seconds; guarded by _lock, like the rest
+    _hosts = 0.0
+    _in_force = 0.0
 
     def __init__(self) -> None:
         self.applications = 0
-        self._holding = False  # guarded by _lock, like the next
-        self._closed = False
+        self._closed = False  # guarded by _lock
 
     def apply(self, parameters: Mapping[str, str]) -> None:
-        """Only ever shortens the interval.  Other settings are the host's."""
+        """Only ever makes the interval shorter than the host's.  Other settings are the host's."""
         check_process_settings(parameters)
         self.applications += 1
         value = parameters.get(SWITCH_INTERVAL)
@@ -146,21 +191,20 @@ class GuestSettings:
         with cls._lock:
             if self._closed:
                 return
-            if not self._holding:
-                self._holding = True
-                if cls._users == 0:
-                    cls._before = sys.getswitchinterval()
-                cls._users += 1
-            sys.setswitchinterval(min(sys.getswitchinterval(), int(value) / 1e6))
+            if not cls._wanted or sys.getswitchinterval() != cls._in_force:
+                cls._hosts = sys.getswitchinterval()
+            cls._wanted[self] = int(value) / 1e6
+            cls._set()
 
     def close(self) -> None:
         """Twice is harmless."""
         cls = GuestSettings
         with cls._lock:
             self._closed = True
-            if not self._holding:
-                return
-            self._holding = False
-            cls._users -= 1
-            if cls._users == 0:
-                sys.setswitchinterval(cls._before)
+            if cls._wanted.pop(self, None) is not None and sys.getswitchinterval() == cls._in_force:
+                cls._set()
+
+    @classmethod
+    def _set(cls) -> None:
+        sys.setswitchinterval(min((cls._hosts, *cls._wanted.values())))
+        cls._in_force = sys.getswitchinterval()  # rounded by the interpreter

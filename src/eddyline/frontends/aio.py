@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from types import TracebackType
@@ -33,7 +33,7 @@ async def aconnect(
     workers: int = 1,
     interactive: bool = True,
     memory_limit: int | None = None,
-    process_settings: bool = True,
+    process_settings: bool | Mapping[str, str] = True,
     processes: int = 0,
 ) -> AsyncConnection:
     """As ``eddyline.connect``, for ``async`` code."""

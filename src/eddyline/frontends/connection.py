@@ -7,7 +7,7 @@ with the connection that opened it, or with the interpreter.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import TracebackType
 from typing import Any
@@ -44,7 +44,7 @@ def connect(
     workers: int = 1,
     interactive: bool = True,
     memory_limit: int | None = None,
-    process_settings: bool = True,
+    process_settings: bool | Mapping[str, str] = True,
     processes: int = 0,
 ) -> Connection:
     """Opens a new database in memory and returns its first session.
@@ -55,12 +55,15 @@ def connect(
     ``processes``: child processes that maintain the views and answer the reads, with ``workers`` threads each; 0: this
     process does it.  They take longer to start and keep a copy of what they read, but share no interpreter with the
     program, and one that dies is replaced.
-    ``process_settings``: whether the thread switch interval may be shortened while databases are open.
+    ``process_settings``: whether the thread switch interval may be shortened while databases are open; or where
+    process settings begin, by name (``{"workload_class": "batch"}``), which ALTER SYSTEM changes: all of them with
+    ``processes``, the thread switch interval without.
 
     Loads all compiled kernels first, so that no statement waits for one: 0.3 s from the cache.  The first time on a
     machine they are compiled, with a line on standard error if that takes long.
 
-    Raises 0A000 for a ``path``: databases in a directory are not supported yet.  22023 for a bad argument.
+    Raises 0A000 for a ``path`` (databases in a directory are not supported yet) and for a process setting that is the
+    program's, 22023 for a bad argument, 42704 for an unknown process setting.
     """
     if path is not None:
         raise NotSupportedError("a database in a directory is not supported", hint="connect() opens one in memory")
