@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import time
 
 import pyarrow as pa
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
 
 import eddyline
+from eddyline.protocol.codec import decode_from_process, encode
+from eddyline.protocol.measures_messages import ProcessMeasures, RuntimeMeasures
 
 
 @pytest.mark.parametrize(("processes", "workers"), [(1, 1), (2, 1)])
@@ -28,3 +33,74 @@ def test_a_read_past_its_memory_ends_in_every_process(processes: int, workers: i
         found = db.execute("EXPLAIN ANALYZE SELECT sum(xa) FROM a, b WHERE xa = xb").fetchall()
         assert ("Runtime: interactive, lane: heavy",) in found
         assert 'eddyline_peek_phase_seconds_count{phase="dataflow",role="interactive"}' in db.metrics()
+
+
+def samples(db: eddyline.Connection) -> dict[tuple[str, str], float]:
+    """Name and role: the sum of all samples that have them; read by the parser of another project."""
+    found: dict[tuple[str, str], float] = {}
+    for family in text_string_to_metric_families(db.metrics()):
+        for sample in family.samples:
+            key = sample.name.removeprefix("eddyline_"), sample.labels.get("role", "")
+            found[key] = found.get(key, 0) + sample.value
+    return found
+
+
+@pytest.mark.parametrize("interactive", [True, False], ids=["two runtimes", "solo"])
+def test_what_the_processes_count_is_in_the_metrics_of_the_database(interactive: bool) -> None:
+    with (
+        eddyline.connect(interactive=interactive) as here,
+        eddyline.connect(processes=2, interactive=interactive) as there,
+    ):
+        for db in (here, there):
+            db.execute("CREATE TABLE t (a bigint, b bigint)")
+            db.append("t", pa.table({"a": range(10_000), "b": range(10_000)}))
+            db.execute("CREATE INDEX tb ON t (b)")
+            db.wait_hydrated("tb")
+            assert db.execute("SELECT count(*) FROM t x, t y WHERE x.a = y.b").fetchall() == [(10_000,)]
+        one, other = samples(here), samples(there)
+        assert one.keys() == other.keys(), "wherever the replica is, the series are the same"
+        assert other["activation_duration_seconds_count", ""] > 0
+        assert other["activation_duration_seconds_sum", ""] > 0
+        # Each process has its share of the rows: only together they are as many as in one.
+        assert other["arrangement_bytes", ""] == pytest.approx(one["arrangement_bytes", ""], rel=0.3)
+        if interactive:
+            assert other["activation_duration_seconds_count", "interactive"] > 0
+            assert ("hold_gap_seconds", "interactive") in other
+        before = other["activation_duration_seconds_count", ""]
+        there.execute("INSERT INTO t VALUES (1, 1)")
+        assert there.execute("SELECT count(*) FROM t WHERE b = 1").fetchall() == [(2,)]
+        assert samples(there)["activation_duration_seconds_count", ""] > before
+
+
+def test_metrics_do_without_a_process_that_does_not_answer() -> None:
+    with eddyline.connect(processes=2) as db:
+        assert ("arrangement_bytes", "") in samples(db)
+        processes = db._engine.replica_processes
+        assert processes is not None
+        stopped = processes.pids[1]
+        os.kill(stopped, signal.SIGSTOP)
+        try:
+            start = time.monotonic()
+            partial = samples(db)
+            assert time.monotonic() - start < 30
+        finally:
+            os.kill(stopped, signal.SIGCONT)
+        assert ("arrangement_bytes", "") not in partial, "half of it would be a wrong figure"
+        assert partial["replica_info", ""] == 1
+        assert ("arrangement_bytes", "") in samples(db)
+
+
+def test_measures_of_processes_add_up_by_role() -> None:
+    parts = [
+        ProcessMeasures(
+            7, (RuntimeMeasures("maintenance", (1, 2), 0.5, 10), RuntimeMeasures("interactive", (0, 1), 1.0, 0)), 3
+        ),
+        ProcessMeasures(
+            7, (RuntimeMeasures("maintenance", (4, 0), 0.25, 5), RuntimeMeasures("interactive", (1, 1), 2.0, 1)), 9
+        ),
+    ]
+    assert [decode_from_process(encode(part)) for part in parts] == parts
+    assert ProcessMeasures.of_processes(parts) == ProcessMeasures(
+        7, (RuntimeMeasures("maintenance", (5, 2), 0.75, 15), RuntimeMeasures("interactive", (1, 2), 3.0, 1)), 9
+    )
+    assert ProcessMeasures.of_processes([ProcessMeasures(1, ())]).hold_gap_us is None

@@ -64,6 +64,7 @@ _PLAN_CACHE_SIZE = 1024
 #: restarts within a minute that come at once; the next ones wait, twice as long each time
 _RESTARTS_PER_MINUTE = 5
 _LONGEST_PAUSE_SECONDS = 10.0
+_MEASURES_SECONDS = 1.0
 
 
 def _host_defaults(*, may_set: bool) -> dict[str, str]:
@@ -279,10 +280,17 @@ class Engine:
         return replica_spec(self._provisioning, self.system)
 
     def metrics_text(self) -> str:
-        """What the database counts of itself, in Prometheus' text format; not what other processes count."""
+        """What the database counts of itself, in Prometheus' text format.
+
+        Processes of the replica are asked; if they do not answer within a second what they count is left out.
+        """
         self.check_usable()
         replica = self._replica
-        runtimes, gap = ((), None) if isinstance(replica, RemoteReplica) else (replica.runtimes, replica.hold_gap_us())
+        if isinstance(replica, RemoteReplica):
+            found = replica.measured(_MEASURES_SECONDS)
+            runtimes, gap = ((), None) if found is None else (found.runtimes, found.hold_gap_us)
+        else:
+            runtimes, gap = tuple(runtime.measured() for runtime in replica.runtimes), replica.hold_gap_us()
         return exposition(
             self.metrics,
             runtimes,

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Final
 
 from eddyline.compute.measures import BOUNDS_S, Durations
 from eddyline.compute.placement import Role
-from eddyline.compute.runtime import Runtime
 from eddyline.errors import Error
+from eddyline.protocol.measures_messages import RuntimeMeasures
 from eddyline.protocol.read_costs import PHASES, PeekPhases
 from eddyline.protocol.soft_assertion import soft_assertions
 
@@ -83,7 +83,7 @@ class DatabaseMetrics:
 
 def exposition(
     metrics: DatabaseMetrics,
-    runtimes: Sequence[Runtime],
+    runtimes: Sequence[RuntimeMeasures],
     *,
     interactive: bool,
     hold_gap_us: int | None,
@@ -92,9 +92,9 @@ def exposition(
 ) -> str:
     """The metrics in Prometheus' text format 0.0.4.
 
-    ``runtimes``: those of this process.  ``interactive``: whether one, here or elsewhere, only answers reads.
-    ``hold_gap_us``: None where there is only one runtime.  ``replica``: what is told of it, by label.
-    Cost: O(arrangements and their runs).
+    ``runtimes``: what the replica's count, one for each role; none if it is not there to be asked.
+    ``interactive``: whether one, here or elsewhere, only answers reads.  ``hold_gap_us``: None where there is only one
+    runtime.  ``replica``: what is told of it, by label.
     """
     from prometheus_client import CollectorRegistry, generate_latest  # noqa: PLC0415 - 0.1 s that only readers pay
 
@@ -121,12 +121,7 @@ def _family(name: str, text: str, kind: str) -> Metric:
     return Metric(f"eddyline_{name}", text, kind)
 
 
-def _add_histogram(family: Metric, labels: dict[str, str], parts: Iterable[Durations]) -> None:
-    counts, total = [0] * (len(BOUNDS_S) + 1), 0.0
-    for part in parts:
-        found, seconds = part.seen()
-        counts = [a + b for a, b in zip(counts, found, strict=True)]
-        total += seconds
+def _add_histogram(family: Metric, labels: dict[str, str], counts: Sequence[int], total: float) -> None:
     below = 0
     for bound, count in zip((*map(repr, BOUNDS_S), "+Inf"), counts, strict=True):
         below += count
@@ -159,24 +154,24 @@ def _of_database(metrics: DatabaseMetrics, stored_bytes: int, replica: Mapping[s
         "the operating system's own delays.",
         "histogram",
     )
-    _add_histogram(gil, {}, [metrics.gil])
+    _add_histogram(gil, {}, *metrics.gil.seen())
     yield gil
 
 
 def _of_runtimes(
-    metrics: DatabaseMetrics, runtimes: Sequence[Runtime], hold_gap_us: int | None, *, interactive: bool
+    metrics: DatabaseMetrics, runtimes: Sequence[RuntimeMeasures], hold_gap_us: int | None, *, interactive: bool
 ) -> Iterator[Metric]:
     activations = _family("activation_duration_seconds", "How long activations of dataflows took.", "histogram")
     in_runs = _family("arrangement_bytes", "Bytes in the runs of arrangements; shared ones count once.", "gauge")
     phases = _family("peek_phase_seconds", "Where the time of answered peeks went; see EXPLAIN ANALYZE.", "histogram")
-    roles = [_ROLE.get(runtime.role.value, {}) for runtime in runtimes]
-    for runtime, labels in zip(runtimes, roles, strict=True):
-        _add_histogram(activations, labels, [m.activations for m in runtime.measures])
-        in_runs.add_sample(in_runs.name, labels, sum(m.bytes_in_runs() for m in runtime.measures))
+    for runtime in runtimes:
+        labels = _ROLE.get(runtime.role, {})
+        _add_histogram(activations, labels, runtime.activations, runtime.activation_seconds)
+        in_runs.add_sample(in_runs.name, labels, runtime.arrangement_bytes)
     for role in ("", *(_ROLE if interactive else ())):
         labels = _ROLE.get(role, {})
         for phase in PHASES:
-            _add_histogram(phases, {**labels, "phase": phase}, [metrics.phases(role, phase)])
+            _add_histogram(phases, {**labels, "phase": phase}, *metrics.phases(role, phase).seen())
     yield from (activations, in_runs, phases)
     if hold_gap_us is not None:
         gap = _family(

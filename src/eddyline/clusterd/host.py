@@ -30,10 +30,11 @@ from eddyline.compute.process_settings import OwnSettings
 from eddyline.compute.solo import Solo
 from eddyline.compute.thread_placement import ThreadPlacement, core_plan
 from eddyline.errors import Error, make_error
-from eddyline.protocol.codec import decode_command, decode_storage_update, encode
+from eddyline.protocol.codec import decode_from_controller, decode_storage_update, encode
 from eddyline.protocol.framing import MOST_FRAME_BYTES, Frames
 from eddyline.protocol.handshake import Purpose, Welcome, await_greeting, turn_away, welcome
 from eddyline.protocol.link import Link
+from eddyline.protocol.measures_messages import ProcessMeasures, ReportMeasures
 from eddyline.protocol.messages import Command, Hello, PeekResponse, Response, Status, UpdateConfiguration
 from eddyline.protocol.sockets import listen_at
 from eddyline.protocol.storage_messages import StorageRequest, StorageUpdate
@@ -49,7 +50,7 @@ _TICK_SECONDS: Final = 1.0
 #: how long the end of another process may turn out to be the end of all
 _FAREWELL_SECONDS: Final = 0.3
 
-_Commands = Link[Response, Command]
+_Commands = Link[Response | ProcessMeasures, Command | ReportMeasures]
 _Storage = Link[StorageRequest, StorageUpdate]
 
 
@@ -241,9 +242,12 @@ class Host:
 
     # -- commands and responses -----------------------------------------------------------------------------------
 
-    def _command(self, link: _CommandLink, command: Command) -> None:
-        """A command of the controller's."""
-        if isinstance(command, UpdateConfiguration):
+    def _command(self, link: _CommandLink, command: Command | ReportMeasures) -> None:
+        """A command of the controller's, or a question."""
+        if isinstance(command, ReportMeasures):
+            runtimes = tuple(runtime.measured() for runtime in self.replica.runtimes)
+            link.send(ProcessMeasures(command.number, runtimes, self.replica.hold_gap_us()))
+        elif isinstance(command, UpdateConfiguration):
             self.replica.send(command)
         elif self._config.compute.process == 0:
             self._pass_on(command)
@@ -294,14 +298,14 @@ class _CommandLink(_Commands):
     def __init__(
         self,
         frames: Frames,
-        take: Callable[[_CommandLink, Command], None],
+        take: Callable[[_CommandLink, Command | ReportMeasures], None],
         ended: Callable[[_CommandLink, Exception | None], None],
     ) -> None:
         super().__init__(
             frames,
             name="commands",
             encode=_encode_response,
-            decode=decode_command,
+            decode=decode_from_controller,
             take=lambda command: take(self, command),
             ended=lambda error: ended(self, error),
         )
@@ -324,7 +328,7 @@ class _StorageLink(_Storage):
         )
 
 
-def _encode_response(response: Response) -> bytes:
+def _encode_response(response: Response | ProcessMeasures) -> bytes:
     data = encode(response)
     if len(data) <= MOST_FRAME_BYTES or not isinstance(response, PeekResponse):
         return data

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from eddyline.compute.stream import Arrangement
@@ -36,6 +36,16 @@ class Durations:
         """(how many in each bucket, the sum of all in seconds)."""
         with self._lock:
             return list(self._counts), self._total_ns / 1e9
+
+    @staticmethod
+    def sum_of(parts: Iterable[Durations]) -> tuple[tuple[int, ...], float]:
+        """As ``seen``, of all of them."""
+        counts, total = [0] * (len(BOUNDS_S) + 1), 0.0
+        for part in parts:
+            found, seconds = part.seen()
+            counts = [a + b for a, b in zip(counts, found, strict=True)]
+            total += seconds
+        return tuple(counts), total
 
 
 class WorkerMeasures:

@@ -23,6 +23,7 @@ from typing import Protocol
 from eddyline.compute.exchange import Mailboxes
 from eddyline.compute.inbox import Inbox
 from eddyline.compute.interactive import InteractiveWorker
+from eddyline.compute.measures import Durations
 from eddyline.compute.merge_responses import ResponseMerger, union_of
 from eddyline.compute.placement import Role
 from eddyline.compute.read_state import MemoryAccounts
@@ -30,6 +31,7 @@ from eddyline.compute.render import SharedSources
 from eddyline.compute.sharing import SharingRegistry
 from eddyline.compute.worker import Worker
 from eddyline.protocol.client import ResponseQueue
+from eddyline.protocol.measures_messages import RuntimeMeasures
 from eddyline.protocol.messages import Command, Hello, Peek, PeekResponse, Response, Status
 from eddyline.protocol.sources import Storage
 from eddyline.trace.hasher import Hasher
@@ -169,6 +171,11 @@ class Runtime:
             return self._failed
 
     # -- the client's face ----------------------------------------------------------------------------------------
+
+    def measured(self) -> RuntimeMeasures:
+        """What its workers count; O(arrangements and their runs), any thread."""
+        counts, seconds = Durations.sum_of([each.activations for each in self.measures])
+        return RuntimeMeasures(self.role.value, counts, seconds, sum(each.bytes_in_runs() for each in self.measures))
 
     def listen(self, listener: Callable[[Response], None], ended: Callable[[], None]) -> None:
         self._responses.listen(listener, ended)

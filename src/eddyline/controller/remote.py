@@ -20,10 +20,11 @@ from typing import TypeVar
 
 from eddyline.compute.merge_responses import ResponseMerger
 from eddyline.protocol.client import ResponseQueue
-from eddyline.protocol.codec import decode_response, decode_storage_request, encode
+from eddyline.protocol.codec import decode_from_process, decode_storage_request, encode
 from eddyline.protocol.framing import Frames
 from eddyline.protocol.handshake import Purpose, greet
 from eddyline.protocol.link import Link
+from eddyline.protocol.measures_messages import ProcessMeasures, ReportMeasures
 from eddyline.protocol.messages import (
     Command,
     Frontiers,
@@ -60,7 +61,7 @@ class _Process:
         *,
         process: int,
         processes: int,
-        respond: Callable[[Response], None],
+        respond: Callable[[Response | ProcessMeasures], None],
         written: Callable[[str], None],
         ended: Callable[[Exception | None], None],
     ) -> None:
@@ -92,11 +93,11 @@ class _Process:
             ended=ended,
             idle=self._feed.wake,
         )
-        self.commands: Link[Command, Response] = Link(
+        self.commands: Link[Command | ReportMeasures, Response | ProcessMeasures] = Link(
             frames[1],
             name=f"commands:{process}",
             encode=encode,
-            decode=decode_response,
+            decode=decode_from_process,
             take=self._guarded(respond),
             ended=ended,
         )
@@ -164,13 +165,17 @@ class RemoteReplica:
         self._passing = threading.RLock()
         self._held: dict[str, Frontiers] = {}  # guarded by _passing, like the rest
         self._over = False
+        self._reported = threading.Condition()
+        self._questions = 0  # guarded by _reported, like the next
+        #: what the processes have answered, by question
+        self._reports: dict[int, list[ProcessMeasures]] = {}
         self._processes: list[_Process] = []
         try:
             for process, address in enumerate(addresses):
                 self._processes.append(
                     _Process(
                         address, store, hasher, process=process, processes=len(addresses),
-                        respond=functools.partial(self._merger.put, process, 0), written=self._written,
+                        respond=functools.partial(self._taken, process), written=self._written,
                         ended=self._ended,
                     )
                 )  # fmt: skip
@@ -201,6 +206,23 @@ class RemoteReplica:
         """Nothing can be read here: send the peek."""
         return None
 
+    def measured(self, timeout: float) -> ProcessMeasures | None:
+        """What all processes count, together; None if one does not say so within ``timeout`` seconds."""
+        with self._reported:
+            self._questions += 1
+            number = self._questions
+            reports = self._reports[number] = []
+        try:
+            for each in self._processes:
+                each.commands.send(ReportMeasures(number))
+            with self._reported:
+                self._reported.wait_for(lambda: self._over or len(reports) == len(self._processes), timeout)
+                whole = len(reports) == len(self._processes)
+        finally:
+            with self._reported:
+                del self._reports[number]
+        return ProcessMeasures.of_processes(reports) if whole else None
+
     def stop(self) -> None:
         """Hangs up."""
         self._end("the replica was stopped", tell=False)
@@ -213,6 +235,16 @@ class RemoteReplica:
         self._responses.close()
 
     # -- what comes -----------------------------------------------------------------------------------------------
+
+    def _taken(self, process: int, message: Response | ProcessMeasures) -> None:
+        if not isinstance(message, ProcessMeasures):
+            self._merger.put(process, 0, message)
+            return
+        with self._reported:
+            waited_for = self._reports.get(message.number)
+            if waited_for is not None:
+                waited_for.append(message)
+                self._reported.notify_all()
 
     def _merged(self, response: Response) -> None:
         with self._passing:
@@ -252,6 +284,8 @@ class RemoteReplica:
             self._held.clear()
             if tell:
                 self._responses.put(Status(message, fatal=True))
+        with self._reported:
+            self._reported.notify_all()
         for each in self._processes:
             each.commands.abandon()
             each.storage.abandon()

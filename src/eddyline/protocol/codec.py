@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeAlias
 
 import msgspec
 import numpy as np
 import pyarrow as pa
 
 from eddyline.errors import make_error
+from eddyline.protocol.measures_messages import ProcessMeasures, ReportMeasures
 from eddyline.protocol.messages import Command, Response
 from eddyline.protocol.peer_messages import PeerMessage
 from eddyline.protocol.storage_messages import StorageRequest, StorageUpdate
@@ -17,6 +18,8 @@ from eddyline.repr.types import SqlType, arrow_type
 
 __all__ = [
     "decode_command",
+    "decode_from_controller",
+    "decode_from_process",
     "decode_peer_message",
     "decode_response",
     "decode_storage_request",
@@ -76,12 +79,19 @@ def _ext_hook(code: int, data: memoryview) -> object:
 _encoder = msgspec.msgpack.Encoder(enc_hook=_enc_hook)
 _commands: msgspec.msgpack.Decoder[Any] = msgspec.msgpack.Decoder(Command, ext_hook=_ext_hook)
 _responses: msgspec.msgpack.Decoder[Any] = msgspec.msgpack.Decoder(Response, ext_hook=_ext_hook)
+_from_controller: msgspec.msgpack.Decoder[Any] = msgspec.msgpack.Decoder(Command | ReportMeasures, ext_hook=_ext_hook)
+_from_process: msgspec.msgpack.Decoder[Any] = msgspec.msgpack.Decoder(Response | ProcessMeasures, ext_hook=_ext_hook)
 _requests: msgspec.msgpack.Decoder[Any] = msgspec.msgpack.Decoder(StorageRequest, ext_hook=_ext_hook)
 _updates: msgspec.msgpack.Decoder[Any] = msgspec.msgpack.Decoder(StorageUpdate, ext_hook=_ext_hook)
 _peer_messages: msgspec.msgpack.Decoder[Any] = msgspec.msgpack.Decoder(PeerMessage, ext_hook=_ext_hook)
 
 
-def encode(message: Command | Response | StorageRequest | StorageUpdate | PeerMessage) -> bytes:
+_Message: TypeAlias = (
+    Command | ReportMeasures | Response | ProcessMeasures | StorageRequest | StorageUpdate | PeerMessage
+)
+
+
+def encode(message: _Message) -> bytes:
     return _encoder.encode(message)
 
 
@@ -95,6 +105,18 @@ def decode_response(data: bytes) -> Response:
     """08P01 if ``data`` is no response."""
     response: Response = _decode(_responses, data)
     return response
+
+
+def decode_from_controller(data: bytes) -> Command | ReportMeasures:
+    """What a process reads on its connection for commands; 08P01 if ``data`` is none of it."""
+    message: Command | ReportMeasures = _decode(_from_controller, data)
+    return message
+
+
+def decode_from_process(data: bytes) -> Response | ProcessMeasures:
+    """What a controller reads on a connection for commands; 08P01 if ``data`` is none of it."""
+    message: Response | ProcessMeasures = _decode(_from_process, data)
+    return message
 
 
 def decode_storage_request(data: bytes) -> StorageRequest:

@@ -1,0 +1,55 @@
+"""What the processes of a replica count, asked for by whoever wants to see it: no part of the stream of commands.
+
+The process answers on the thread that takes commands; the runtimes never see the question, nor do later connections.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+__all__ = ["ProcessMeasures", "ReportMeasures", "RuntimeMeasures"]
+
+
+class RuntimeMeasures(msgspec.Struct, frozen=True):
+    """Of the workers of one role.  ``activations``: how many in each bucket of ``compute.measures.BOUNDS_S``."""
+
+    role: str
+    activations: tuple[int, ...]
+    activation_seconds: float
+    arrangement_bytes: int
+
+
+class ReportMeasures(msgspec.Struct, frozen=True, tag_field="op", tag="report_measures"):
+    """``number``: comes back with the answer."""
+
+    number: int
+
+
+class ProcessMeasures(msgspec.Struct, frozen=True, tag_field="op", tag="process_measures"):
+    """``hold_gap_us``: None where there is only one runtime."""
+
+    number: int
+    runtimes: tuple[RuntimeMeasures, ...]
+    hold_gap_us: int | None = None
+
+    @staticmethod
+    def of_processes(parts: Iterable[ProcessMeasures]) -> ProcessMeasures:
+        """Of at least one process: sums by role, and the widest gap."""
+        parts = list(parts)
+        by_role: dict[str, list[RuntimeMeasures]] = {}
+        for part in parts:
+            for runtime in part.runtimes:
+                by_role.setdefault(runtime.role, []).append(runtime)
+        gaps = [part.hold_gap_us for part in parts if part.hold_gap_us is not None]
+        return ProcessMeasures(parts[0].number, tuple(map(_sum, by_role.values())), max(gaps, default=None))
+
+
+def _sum(parts: list[RuntimeMeasures]) -> RuntimeMeasures:
+    return RuntimeMeasures(
+        parts[0].role,
+        tuple(map(sum, zip(*(part.activations for part in parts), strict=True))),
+        sum(part.activation_seconds for part in parts),
+        sum(part.arrangement_bytes for part in parts),
+    )
