@@ -143,7 +143,7 @@ def test_values_out_of_range(db: eddyline.Connection, text: str, sqlstate: str) 
         ("SELECT 'a\0b'", None, "22021"),
         ("SELECT '\ud800'", None, "22021"),
         ("SELECT E'\\xff'", None, "22021"),
-        ("SELECT U&'\\d800'", None, "22025"),
+        ("SELECT U&'\\d800'", None, "42601"),
         (b"SELECT 1", None, "42601"),
         (None, None, "42601"),
     ],
