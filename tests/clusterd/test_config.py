@@ -253,3 +253,23 @@ def test_a_database_may_leave_the_process_as_it_is() -> None:
         db.wait_hydrated("i")
         assert sys.getswitchinterval() == pytest.approx(500e-6)
     assert sys.getswitchinterval() == before
+
+
+def test_the_first_full_collection_is_over_before_a_process_serves() -> None:
+    program = """
+import gc
+from eddyline.clusterd import main
+from eddyline.errors import make_error
+left_out = []
+class Serving:
+    def __init__(self, config, settings):
+        gc.callbacks.append(lambda phase, info: phase == "start" and left_out.append(gc.get_freeze_count()))
+        settings.apply({"gc_policy": "freeze"})
+        raise make_error("58000", "that was all")
+main.Host = Serving
+main.clusterd_config = lambda arguments: None
+main.run_clusterd(None)
+print(len(left_out) > 0, min(left_out) > 0.9 * len(gc.get_objects()), min(left_out) > 10_000)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == ["True True True"]
