@@ -63,6 +63,7 @@ class ThreadPlacement:
             if name in self._cores:
                 os.sched_setaffinity(thread, self._cores[name])
             if self._nice and name.startswith(Role.MAINTENANCE.thread_prefix):
-                os.setpriority(os.PRIO_PROCESS, thread, self._nice)
+                usual = os.getpriority(os.PRIO_PROCESS, thread)
+                os.setpriority(os.PRIO_PROCESS, thread, usual + self._nice)
         except OSError as error:
             _log.warning("thread %s stays where it is: %s", name, error)
