@@ -166,6 +166,8 @@ class Worker:
         self._connection = 0
         #: the new connection's history so far, while it is being told
         self._history: list[Command] | None = None
+        #: a lane's: it is not told yet what goes on of the earlier connection
+        self._unsettled = False
         self.log = WorkerLog(index, role, hasher=hasher, registry=registry, respond=self._respond, clock=clock)
         mailboxes.set_waker(index, self.inbox.wake)
         if registry is not None:
@@ -191,8 +193,8 @@ class Worker:
         if taken.commits or taken.closed_times:
             self._commits(taken)
             moved = True
-        if self._history is not None:
-            return moved  # what is to run is not known yet
+        if self._history is not None or self._unsettled:
+            return moved  # what is to run is not known yet, and must not be reported to the new connection
         moved |= bool(self._bounded) and self._stop_reads()
         moved |= self.log.seal_if_due(self._agenda.steady_waits)
         moved |= self._activate()
@@ -348,6 +350,7 @@ class Worker:
             case PeekOfLog():
                 self._peek_log(item)
             case ReconcileReads():
+                self._unsettled = False
                 self._go_on(item.dropped, item.retained)
             case _:
                 if self._history is None:
@@ -395,7 +398,11 @@ class Worker:
         if self.role is not Role.INTERACTIVE:  # an interactive worker has done so already, and gone on since
             self.log.peeks.forget()
         self._walks.clear()
-        if not first and self.role is not Role.INTERACTIVE:
+        if first:
+            return
+        if self.role is Role.INTERACTIVE:
+            self._unsettled = True
+        else:
             self._history = []
 
     def _reconcile(self, history: list[Command]) -> None:
