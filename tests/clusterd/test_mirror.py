@@ -340,3 +340,47 @@ def test_a_time_that_the_mirror_has_forgotten_is_read_from_storage_anew() -> Non
     old.read()
     assert newest.content(c.time) == old.content(c.time) == c.content("a", c.time)
     assert old.content(early) == {(1, "x"): 1}
+
+
+@pytest.mark.parametrize("before", [False, True])
+def test_a_mirror_that_is_refused_for_one_reader_begins_anew_for_those_that_are_left(before: bool) -> None:
+    """The first reader was dropped while the connection was lost, and storage has gone on behind the second one.
+
+    ``before``: it leaves before the refusal comes.
+    """
+    c = Connected(retention_us=0)
+    c.table("a")
+    c.commit("a", [(1, "one")])
+    first = Follower(c.mirrors[0].open_source("a", Time(c.time), 1))
+    c.commit("a", [(2, "two")])
+    second, at = Follower(c.mirrors[0].open_source("a", Time(c.time), 1)), c.time
+    c.disconnect()
+    c.store.hold("a", Frontier(at))
+    c.commit("a", [(3, "three")])
+    c.connect()
+    if not before:
+        c.pump()
+        second.read()
+        assert second.frontier == MIN_TIME, "storage has forgotten what the first one asks for"
+    first.readers[0].close()
+    c.pump()
+    second.read()
+    assert second.content(at) == c.content("a", at)
+    assert second.content(c.time) == c.content("a", c.time)
+
+
+def test_a_mirror_asks_on_a_new_connection_for_what_its_readers_want_still() -> None:
+    c = Connected(retention_us=0)
+    c.table("a")
+    c.commit("a", [(1, "one")])
+    first = Follower(c.mirrors[0].open_source("a", Time(c.time), 1))
+    c.commit("a", [(2, "two")])
+    second, at = Follower(c.mirrors[0].open_source("a", Time(c.time), 1)), c.time
+    c.disconnect()
+    first.readers[0].close()
+    c.store.hold("a", Frontier(at))
+    c.commit("a", [(3, "three")])
+    c.connect()
+    c.pump()
+    second.read()
+    assert second.content(at) == c.content("a", at)

@@ -1,8 +1,6 @@
 """One process of a replica: its runtimes, its mirrors, and the connections of its controller.
 
-*Commands.*  The controller says ``Hello`` and ``UpdateConfiguration`` to every process, everything else to the first,
-which passes it on, with each ``Hello`` as a mark of where it stands.  So all processes take the same commands in the
-same order.  A connection's responses begin once its ``Hello`` is in the stream: those of an earlier one never reach it.
+*Commands* are taken in the order of ``command_stream``.
 
 *Shared fate.*  A fatal status of the runtimes, an exception that a thread does not handle, or another process of the
 replica that is gone ends this process, with one line in the log and a status other than 0.
@@ -21,6 +19,7 @@ import time
 from collections.abc import Callable
 from typing import Final
 
+from eddyline.clusterd.command_stream import CommandStream
 from eddyline.clusterd.config import ClusterdConfig
 from eddyline.clusterd.mesh import Mesh
 from eddyline.clusterd.mirror import MirrorStore
@@ -35,7 +34,7 @@ from eddyline.protocol.framing import MOST_FRAME_BYTES, Frames
 from eddyline.protocol.handshake import Purpose, Welcome, await_greeting, turn_away, welcome
 from eddyline.protocol.link import Link
 from eddyline.protocol.measures_messages import ProcessMeasures, ReportMeasures
-from eddyline.protocol.messages import Command, Hello, PeekResponse, Response, Status, UpdateConfiguration
+from eddyline.protocol.messages import Command, PeekResponse, Response, Status
 from eddyline.protocol.sockets import listen_at
 from eddyline.protocol.storage_messages import StorageRequest, StorageUpdate
 from eddyline.trace.hasher import Hasher
@@ -67,11 +66,10 @@ class Host:
         self._status: int | None = None
         self._commands: _Commands | None = None
         self._storage: _Storage | None = None
-        self._hello: tuple[str, _Commands] | None = None
-        self._passed: set[str] = set()
         self._alone_since = time.monotonic()
-        #: where responses go; written by the thread that takes commands
-        self._answering: _Commands | None = None
+        self._stream: CommandStream[_Commands] = CommandStream(
+            config.compute.process, send=self._send, pass_on=self._pass_on
+        )
         self._listener = listen_at(config.listen)
         configs = {Role.SOLO if config.interactive is None else Role.MAINTENANCE: config.compute}
         if config.interactive is not None:
@@ -80,7 +78,7 @@ class Host:
             role: Mesh(
                 Purpose.INTERACTIVE if role is Role.INTERACTIVE else Purpose.MAINTENANCE,
                 runtime,
-                command=self._passed_on,
+                command=self._stream.take_passed_on,
                 lost=self._peer_lost,
             )
             for role, runtime in configs.items()
@@ -139,6 +137,7 @@ class Host:
                 return
             self._status = status
             self._changed.notify_all()
+        self._stream.stop()
         if why:
             _log.log(logging.ERROR if status else logging.INFO, "ends: %s", why)
 
@@ -211,6 +210,7 @@ class Host:
             former, self._commands = self._commands, link
         if former is not None:
             former.close()
+            self._stream.ended(former)  # again: its thread may have taken a hello while it was being closed
         return link
 
     def _take_storage(self, frames: Frames) -> _StorageLink:
@@ -225,9 +225,8 @@ class Host:
     def _commands_ended(self, link: _CommandLink, error: Exception | None) -> None:
         if error is not None:
             _log.warning("the controller's connection ended: %s", error)
+        self._stream.ended(link)
         with self._changed:
-            if self._answering is link:
-                self._answering = None
             if self._commands is link:
                 self._commands, self._alone_since = None, time.monotonic()
 
@@ -247,47 +246,17 @@ class Host:
         if isinstance(command, ReportMeasures):
             runtimes = tuple(runtime.measured() for runtime in self.replica.runtimes)
             link.send(ProcessMeasures(command.number, runtimes, self.replica.hold_gap_us()))
-        elif isinstance(command, UpdateConfiguration):
-            self.replica.send(command)
-        elif self._config.compute.process == 0:
-            self._pass_on(command)
-            self._put(command, link)
-        elif isinstance(command, Hello):
-            with self._changed:
-                self._hello = command.nonce, link
-                self._changed.notify_all()
         else:
-            raise make_error("08P01", f"process {self._config.compute.process} is sent a command of the first's")
+            self._stream.take(link, command)
+
+    def _send(self, command: Command) -> None:
+        self.replica.send(command)
 
     def _pass_on(self, command: Command) -> None:
         next(iter(self._meshes.values())).pass_on(command)
 
-    def _passed_on(self, command: Command) -> None:
-        """A command that the first process passes on; its ``Hello`` waits for the controller's own."""
-        link: _Commands | None = None
-        if isinstance(command, Hello):
-            with self._changed:
-                self._changed.wait_for(lambda: self._status is not None or self._arrived(command.nonce))
-                if self._hello is not None and self._hello[0] == command.nonce:
-                    link = self._hello[1]
-                self._passed.add(command.nonce)
-        self._put(command, link)
-
-    def _arrived(self, nonce: str) -> bool:
-        """Whether the controller has said hello with the nonce, or with a later one."""
-        return self._hello is not None and (self._hello[0] == nonce or self._hello[0] not in self._passed)
-
-    def _put(self, command: Command, link: _Commands | None) -> None:
-        if not isinstance(command, Hello):
-            self.replica.send(command)
-            return
-        # What is said between these two is of no connection: a runtime begins to report at the history's end.
-        self._answering = None
-        self.replica.send(command)
-        self._answering = link
-
     def _respond(self, response: Response) -> None:
-        link = self._answering
+        link = self._stream.answering
         if link is not None:
             link.send(response)
         if isinstance(response, Status) and response.fatal:

@@ -208,6 +208,8 @@ class MirrorStore:
             resume = mirror.collection.upper
         else:
             mirror.collection = None
+            # Whoever asked for an earlier time may be gone, and the time with him.
+            mirror.as_of = Time(mirror.holds.least() or mirror.as_of)
         if self._send is not None:
             self._send(Follow(mirror.number, mirror.id, mirror.as_of, resume))
 
@@ -270,8 +272,21 @@ class MirrorStore:
             if not mirror.readers:
                 self._give_up(mirror)
                 return
-        # What reads it was dropped while the connection was lost, or is about to be: its holds are gone.
+            if self._try_again(mirror):
+                return
+        # Whoever reads it earliest was dropped while the connection was lost, or is about to be: the holds are gone.
         _log.warning("collection %s cannot be read: %s", mirror.id, update.message)
+
+    def _try_again(self, mirror: _Mirror) -> bool:
+        """Asks anew for a mirror that was refused, once the reader that wanted too early a time has left.
+
+        True if it did.  Needs ``_state``.
+        """
+        if not mirror.stalled or mirror.ready or (mirror.holds.least() or mirror.as_of) <= mirror.as_of:
+            return False
+        mirror.stalled = False
+        self._begin(mirror)
+        return True
 
     def _updates(self, update: Updates) -> None:
         with self._state:
@@ -426,6 +441,8 @@ class MirrorStore:
                 mirror.holds.discard(shares.token)
             if not mirror.readers and (mirror.stalled or self._current.get(mirror.id) is not mirror):
                 self._give_up(mirror)
+            else:
+                self._try_again(mirror)
 
     def take(self, collection: Collection, follower: Follower, max_rows: int) -> tuple[list[Commit], Frontier]:
         """See ``storage.reader.CommitQueues``."""

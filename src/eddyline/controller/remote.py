@@ -1,11 +1,8 @@
 """A replica in other processes, as a ``protocol.client.Client``: one connection to it, which is never mended.
 
 To each process go two connections, one for commands and responses, one for storage, so that a long history delays no
-answer.  ``Hello`` and ``UpdateConfiguration`` go to every process, the rest to the first, which passes it on.  Partial
-answers merge: peeks by union once all have answered, frontiers by their least.
-
-A frontier of a materialized view is passed on once storage has what is below it: the controller lets go of the view's
-inputs behind it, and a replica that is built anew starts from there.
+answer.  ``Hello`` and ``UpdateConfiguration`` go to every process, the rest to the first, which passes it on.  Their
+answers become one replica's in ``remote_responses``.
 
 Whatever ends any of the connections ends the client, with one fatal ``Status``.  Its owner makes another one.
 """
@@ -18,23 +15,14 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from eddyline.compute.merge_responses import ResponseMerger
+from eddyline.controller.remote_responses import RemoteResponses
 from eddyline.protocol.client import ResponseQueue
 from eddyline.protocol.codec import decode_from_process, decode_storage_request, encode
 from eddyline.protocol.framing import Frames
 from eddyline.protocol.handshake import Purpose, greet
 from eddyline.protocol.link import Link
 from eddyline.protocol.measures_messages import ProcessMeasures, ReportMeasures
-from eddyline.protocol.messages import (
-    Command,
-    Frontiers,
-    Hello,
-    Peek,
-    PeekResponse,
-    Response,
-    Status,
-    UpdateConfiguration,
-)
+from eddyline.protocol.messages import Command, Hello, Peek, PeekResponse, Response, UpdateConfiguration
 from eddyline.protocol.sockets import connect_to
 from eddyline.protocol.storage_messages import StorageRequest, StorageUpdate
 from eddyline.storage.feed import StorageFeed
@@ -157,25 +145,21 @@ class RemoteReplica:
         hasher: Hasher,
         listener: Callable[[Response], None] | None = None,
     ) -> None:
-        self._store = store
         self._responses = ResponseQueue(listener)
-        self._merger = ResponseMerger(len(addresses), self._merged)
+        self._answers = RemoteResponses(len(addresses), store, self._responses.put, self._abandon)
         self._sending = threading.Lock()
-        # Held while a response is passed on, which keeps their order; never while waiting for the replica.
-        self._passing = threading.RLock()
-        self._held: dict[str, Frontiers] = {}  # guarded by _passing, like the rest
-        self._over = False
         self._reported = threading.Condition()
-        self._questions = 0  # guarded by _reported, like the next
+        self._questions = 0  # guarded by _reported, like the next two
         #: what the processes have answered, by question
         self._reports: dict[int, list[ProcessMeasures]] = {}
+        self._hung_up = False
         self._processes: list[_Process] = []
         try:
             for process, address in enumerate(addresses):
                 self._processes.append(
                     _Process(
                         address, store, hasher, process=process, processes=len(addresses),
-                        respond=functools.partial(self._taken, process), written=self._written,
+                        respond=functools.partial(self._taken, process), written=self._answers.written,
                         ended=self._ended,
                     )
                 )  # fmt: skip
@@ -187,8 +171,7 @@ class RemoteReplica:
 
     @property
     def failed(self) -> bool:
-        with self._passing:
-            return self._over
+        return self._answers.over
 
     def listen(self, listener: Callable[[Response], None], ended: Callable[[], None]) -> None:
         self._responses.listen(listener, ended)
@@ -216,7 +199,7 @@ class RemoteReplica:
             for each in self._processes:
                 each.commands.send(ReportMeasures(number))
             with self._reported:
-                self._reported.wait_for(lambda: self._over or len(reports) == len(self._processes), timeout)
+                self._reported.wait_for(lambda: self._hung_up or len(reports) == len(self._processes), timeout)
                 whole = len(reports) == len(self._processes)
         finally:
             with self._reported:
@@ -225,20 +208,18 @@ class RemoteReplica:
 
     def stop(self) -> None:
         """Hangs up."""
-        self._end("the replica was stopped", tell=False)
+        self._answers.end("the replica was stopped", tell=False)
 
     def close(self) -> None:
         """Hangs up; the processes go on, for another connection or until they have waited long enough."""
-        self._end("the replica was closed", tell=False)
+        self._answers.end("the replica was closed", tell=False)
         for each in self._processes:
             each.close()
         self._responses.close()
 
-    # -- what comes -----------------------------------------------------------------------------------------------
-
     def _taken(self, process: int, message: Response | ProcessMeasures) -> None:
         if not isinstance(message, ProcessMeasures):
-            self._merger.put(process, 0, message)
+            self._answers.put(process, message)
             return
         with self._reported:
             waited_for = self._reports.get(message.number)
@@ -246,45 +227,13 @@ class RemoteReplica:
                 waited_for.append(message)
                 self._reported.notify_all()
 
-    def _merged(self, response: Response) -> None:
-        with self._passing:
-            if self._over:
-                return
-            if isinstance(response, Frontiers) and not self._stored(response):
-                self._held[response.id] = response
-                return
-            if isinstance(response, Status) and response.fatal:
-                self._end(response.message, tell=True)
-                return
-            if isinstance(response, Frontiers):
-                self._held.pop(response.id, None)
-            self._responses.put(response)
-
-    def _stored(self, response: Frontiers) -> bool:
-        """Whether storage has what the frontier speaks of; it does not keep indexes, nor what was dropped."""
-        return response.id not in self._store or response.upper <= self._store.upper(response.id)
-
-    def _written(self, id: str) -> None:
-        """A view was written: the frontier that waits for it may go on."""
-        with self._passing:
-            held = self._held.get(id)
-            if held is not None and not self._over and self._stored(held):
-                del self._held[id]
-                self._responses.put(held)
-
     def _ended(self, error: Exception | None) -> None:
         why = "" if error is None else f": {error}"
-        self._end(f"the connection to the replica was lost{why}", tell=True)
+        self._answers.end(f"the connection to the replica was lost{why}", tell=True)
 
-    def _end(self, message: str, *, tell: bool) -> None:
-        with self._passing:
-            if self._over:
-                return
-            self._over = True
-            self._held.clear()
-            if tell:
-                self._responses.put(Status(message, fatal=True))
+    def _abandon(self) -> None:
         with self._reported:
+            self._hung_up = True
             self._reported.notify_all()
         for each in self._processes:
             each.commands.abandon()
