@@ -261,6 +261,27 @@ def test_a_view_that_is_made_anew_is_asked_by_the_index_that_goes_on_reading_it(
 
 
 @each_kind
+@each_layout
+def test_a_new_connection_hears_nothing_of_earlier_reads_before_its_history_ends(
+    layout: Layout, interactive: bool
+) -> None:
+    d = ReplicaDriver(*layout, interactive=interactive)
+    at = d.table("u1", ROWS)
+    read = (ImportSource("u1", PAIR), Arrange(0, (), PAIR), ExportIndex("t2", "t2", 1, (), PAIR))
+    d.create(DataflowDescription("t2", read, at, at + 1, DataflowClass.ONE_SHOT_READ))
+    d.hello()
+    d.rest()
+    assert d.frontiers("t2") == []
+    d.create(DataflowDescription("t2", read, at, at + 1, DataflowClass.ONE_SHOT_READ))
+    d.send(InitializationComplete())
+    d.rest()
+    assert d.frontiers("t2") == [EMPTY]
+    uuid = d.peek("t2", at)
+    d.rest()
+    assert d.rows(uuid) == bag(ROWS)
+
+
+@each_kind
 @pytest.mark.parametrize("processes", [2, 3])
 def test_a_reconnection_of_processes_renders_nothing_that_goes_on(processes: int, interactive: bool) -> None:
     """Each worker of each runtime counts what it rendered."""

@@ -13,8 +13,8 @@ from eddyline.compute.sharing import SharingRegistry, Slot
 from eddyline.compute.worker import Worker
 from eddyline.controller.collection import CollectionState, DataflowState
 from eddyline.controller.controller import Controller
-from eddyline.testing.simulation.coverage import PAIR_SITUATIONS, SITUATIONS, Coverage
-from eddyline.testing.simulation.stepper import STEPS, SeedFailedError, run_seed
+from eddyline.testing.simulation.coverage import PAIR_SITUATIONS, PROCESS_SITUATIONS, SITUATIONS, Coverage
+from eddyline.testing.simulation.stepper import SEEDS_PER_TWO_PROCESSES, STEPS, SeedFailedError, run_seed
 from tests.two_runtimes.mutants import MUTANTS
 
 CHUNK = 100
@@ -26,11 +26,12 @@ SHOWN = ("i01", "i02", "i03", "i05", "i08", "i09", "i11", "i12", "i15", "i16", "
 
 
 def run_chunk(chunk: int, *, interactive: bool, situations: Sequence[str]) -> None:
-    """Runs the chunk's seeds; each situation has occurred in them."""
+    """Runs the chunk's seeds, one of five with two processes; each situation has occurred in them."""
     coverage = Coverage()
     for seed in range(chunk * CHUNK, (chunk + 1) * CHUNK):
         run_seed(seed, STEPS, coverage, interactive=interactive)
-    assert [s for s in situations if not coverage[s]] == []
+    assert coverage["processes: two"] == CHUNK // SEEDS_PER_TWO_PROCESSES
+    assert [s for s in (*situations, *PROCESS_SITUATIONS) if not coverage[s]] == []
 
 
 @pytest.mark.parametrize("chunk", range(SEEDS // CHUNK))
@@ -55,14 +56,17 @@ def test_every_answer_of_one_runtime_is_exact_in_many_more_orders(chunk: int) ->
     run_chunk(chunk, interactive=False, situations=SITUATIONS)
 
 
-def test_a_seed_does_the_same_again() -> None:
-    assert run_seed(5, STEPS, Coverage()) == run_seed(5, STEPS, Coverage())
-    assert run_seed(5, STEPS, Coverage()) != run_seed(6, STEPS, Coverage())
+@pytest.mark.parametrize("processes", [1, 2])
+def test_a_seed_does_the_same_again(processes: int) -> None:
+    once, again, other = (run_seed(seed, STEPS, Coverage(), processes=processes) for seed in (5, 5, 6))
+    assert once == again
+    assert once != other
 
 
-def test_a_seed_does_the_same_in_any_process() -> None:
-    here = run_seed(3, STEPS, Coverage())
-    command = [sys.executable, "-m", "eddyline.testing.simulation", "--first", "3", "--seeds", "1", "--tell"]
+@pytest.mark.parametrize("seed", [3, 2 * SEEDS_PER_TWO_PROCESSES - 1])
+def test_a_seed_does_the_same_in_any_process(seed: int) -> None:
+    here = run_seed(seed, STEPS, Coverage())
+    command = [sys.executable, "-m", "eddyline.testing.simulation", "--first", str(seed), "--seeds", "1", "--tell"]
     there = subprocess.run(
         command, env={**os.environ, "PYTHONHASHSEED": "12345"}, capture_output=True, text=True, check=True
     )

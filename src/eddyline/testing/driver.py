@@ -43,7 +43,7 @@ from eddyline.repr.time import EMPTY, Time
 from eddyline.repr.types import BIGINT, SqlType
 from eddyline.storage.store import TableStore
 from eddyline.testing.interpret import Bag, Row
-from eddyline.testing.process_group import ProcessGroup
+from eddyline.testing.process_group import GroupSettings, ProcessGroup
 from eddyline.trace.hasher import Hasher
 
 __all__ = ["PAIR", "ReplicaDriver", "index_on", "read_of", "reexport_of"]
@@ -101,9 +101,8 @@ class ReplicaDriver:
         if processes == 1:
             self.replica = kind(self.store, hasher, workers=workers, threads=False, clock=clock)
         else:
-            self.replica = ProcessGroup(
-                self.store, hasher, processes=processes, workers=workers, interactive=interactive, clock=clock
-            )
+            settings = GroupSettings(workers, interactive, clock)
+            self.replica = ProcessGroup(self.store, hasher, processes=processes, settings=settings)
         self.responses: list[Response] = []
         self.time = 0
         self._uuids = itertools.count(1)
@@ -134,6 +133,10 @@ class ReplicaDriver:
 
     def hello(self) -> None:
         """A new connection; its history ends with ``InitializationComplete``."""
+        if isinstance(self.replica, ProcessGroup):
+            self.replica.deliver()
+            self._receive()
+            self.replica.connect()
         self.send(Hello(f"connection {next(self._nonces)}"))
 
     def create(self, *descriptions: DataflowDescription) -> None:

@@ -1,22 +1,27 @@
 """A replica of several processes' worth in this one: what they tell each other goes through bytes, and when is told.
 
-Each has its own mirrors, workers and mailboxes, as ``clusterd`` has; the sockets and their threads are left out.
+Each process has its own mirrors, workers, mailboxes and stream of commands, as ``clusterd`` has; the controller's end
+has the feeds and the merged responses of ``controller.remote``.  The sockets and their threads are left out: a
+``Channel`` stands for one direction of a connection, and gives out a message when whoever drives the group says so.
 """
 
 from __future__ import annotations
 
 import functools
-from collections import deque
+from collections import Counter
 from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
 
+from eddyline.clusterd.command_stream import CommandStream
 from eddyline.clusterd.mesh import exchanged, message_of
 from eddyline.clusterd.mirror import MirrorStore
 from eddyline.compute.exchange import Mailboxes, Message
-from eddyline.compute.merge_responses import ResponseMerger
 from eddyline.compute.pair import Pair
 from eddyline.compute.placement import Role
 from eddyline.compute.runtime import Runtime
 from eddyline.compute.solo import Solo
+from eddyline.controller.remote_responses import RemoteResponses
 from eddyline.protocol.client import ResponseQueue
 from eddyline.protocol.codec import (
     decode_command,
@@ -24,149 +29,333 @@ from eddyline.protocol.codec import (
     decode_response,
     decode_storage_request,
     decode_storage_update,
-    encode,
 )
-from eddyline.protocol.messages import Command, Hello, Response
-from eddyline.protocol.peer_messages import Exchanged
+from eddyline.protocol.messages import Command, Hello, Peek, PeekResponse, Response, UpdateConfiguration
+from eddyline.protocol.peer_messages import PassedOn, PeerMessage
+from eddyline.protocol.storage_messages import StorageRequest, StorageUpdate, Unfollow, WriteView
 from eddyline.storage.feed import StorageFeed
 from eddyline.storage.store import TableStore
+from eddyline.testing.channel import Channel
 from eddyline.trace.hasher import Hasher
 
-__all__ = ["ProcessGroup"]
+__all__ = ["GroupSettings", "Mover", "ProcessGroup", "SimulatedProcess"]
 
 
-class _Process:
-    """One process's worth; ``post(role, worker, message)`` takes what is for another one's workers."""
+class Mover(Protocol):
+    """What is driven beside workers: a direction of a connection, or a feed."""
 
-    def __init__(
-        self,
-        group: ProcessGroup,
-        store: TableStore,
-        hasher: Hasher,
-        *,
-        process: int,
-        processes: int,
-        workers: int,
-        interactive: bool,
-        clock: Callable[[], int],
-    ) -> None:
-        self.down: deque[bytes] = deque()
-        self.up: deque[bytes] = deque()
-        self.mirrors = MirrorStore(hasher)
-        self.feed = StorageFeed(
-            store, hasher, send=lambda u: self.down.append(encode(u)), process=process, processes=processes
-        )
-        self.mirrors.connected(lambda r: self.up.append(encode(r)))
-        roles = (Role.MAINTENANCE, Role.INTERACTIVE) if interactive else (Role.SOLO,)
+    def move(self) -> bool:
+        """One message, or one step; True if anything was done."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class GroupSettings:
+    """Of each process.  ``clock``: nanoseconds, for workers; ``idle_clock``: seconds, for mirrors that nobody reads.
+
+    ``room``: storage messages that may wait in a channel before its feed does.  ``kept``: how many of so many messages
+    on their way still arrive when a connection is lost.
+    """
+
+    workers: int
+    interactive: bool
+    clock: Callable[[], int]
+    budget_rows: int = 65_536
+    retention_us: int = 1_000_000
+    room: int = 32
+    idle_clock: Callable[[], float] = lambda: 0.0
+    kept: Callable[[int], int] = lambda waiting: waiting
+
+
+class SimulatedProcess:
+    """One process's worth, as ``clusterd.host`` puts it together."""
+
+    def __init__(self, group: ProcessGroup, hasher: Hasher, process: int, processes: int, its: GroupSettings) -> None:
+        self.process = process
+        self.alive = True
+        self.mirrors = MirrorStore(hasher, retention_us=its.retention_us, clock=its.idle_clock)
+        roles = (Role.MAINTENANCE, Role.INTERACTIVE) if its.interactive else (Role.SOLO,)
         self.mailboxes = {
             role: Mailboxes(
-                workers,
-                first=process * workers,
-                all_workers=processes * workers,
-                post=functools.partial(group.post, role),
+                its.workers,
+                first=process * its.workers,
+                all_workers=processes * its.workers,
+                post=functools.partial(group.post, role, process),
             )
             for role in roles
         }
         self.replica: Pair | Solo
-        if interactive:
+        if its.interactive:
             self.replica = Pair(
-                self.mirrors, hasher, workers=workers, mailboxes=self.mailboxes, threads=False, clock=clock
-            )
+                self.mirrors, hasher, workers=its.workers, mailboxes=self.mailboxes, threads=False, clock=its.clock,
+                budget_rows=its.budget_rows,
+            )  # fmt: skip
         else:
-            mailboxes = self.mailboxes[Role.SOLO]
-            self.replica = Solo(self.mirrors, hasher, workers=workers, mailboxes=mailboxes, threads=False, clock=clock)
+            self.replica = Solo(
+                self.mirrors, hasher, workers=its.workers, mailboxes=self.mailboxes[Role.SOLO], threads=False,
+                clock=its.clock, budget_rows=its.budget_rows,
+            )  # fmt: skip
+        self.stream: CommandStream[Channel[Response]] = CommandStream(
+            process, send=self.replica.send, pass_on=group.pass_on
+        )
+        self.replica.listen(self._respond, lambda: None)
 
     def runtime(self, role: Role) -> Runtime:
         if isinstance(self.replica, Pair):
             return self.replica.maintenance if role is Role.MAINTENANCE else self.replica.interactive
         return self.replica
 
-    def step_storage(self) -> bool:
-        moved = bool(self.up or self.down)
-        while self.up:
-            self.feed.receive(decode_storage_request(self.up.popleft()))
-        moved |= self.feed.step()
-        while self.down:
-            self.mirrors.receive(decode_storage_update(self.down.popleft()))
-        return moved
+    def _respond(self, response: Response) -> None:
+        link = self.stream.answering
+        if link is not None:
+            link.put(response)
+
+
+class _Line:
+    """The two connections of the controller to one process."""
+
+    def __init__(self, group: ProcessGroup, process: SimulatedProcess, answers: RemoteResponses) -> None:
+        self._group = group
+        p = process.process
+        self.commands: Channel[Command] = Channel(
+            decode_command, functools.partial(self._take_command, process), ended=self._commands_ended
+        )
+        self.responses: Channel[Response] = Channel(
+            decode_response, functools.partial(answers.put, p), ended=self._lost
+        )
+        self.updates: Channel[StorageUpdate] = Channel(
+            decode_storage_update, process.mirrors.receive, ended=process.mirrors.disconnected
+        )
+        self.feed = StorageFeed(
+            group.store,
+            group.hasher,
+            send=self.updates.put,
+            written=answers.written,
+            room=lambda: len(self.updates) < group.settings.room,
+            process=p,
+            processes=group.count,
+        )
+        self.updates.idle = self.feed.wake
+        self.requests: Channel[StorageRequest] = Channel(decode_storage_request, self._take_request, ended=self._lost)
+        self._process = process
+        self._answers = answers
+        self._fed = True
+
+    @property
+    def channels(self) -> tuple[Channel[Command], Channel[Response], Channel[StorageUpdate], Channel[StorageRequest]]:
+        return self.commands, self.responses, self.updates, self.requests
+
+    def move(self) -> bool:
+        """A step of the feed, unless it rests and nobody has woken it."""
+        if self._answers.over or not (self._fed or self.feed._awake):
+            return False
+        self._fed = self.feed.step()
+        return self._fed
+
+    def _take_command(self, process: SimulatedProcess, command: Command) -> None:
+        process.stream.take(self.responses, command)
+
+    def _take_request(self, request: StorageRequest) -> None:
+        self._group.seen["mirror: given up"] += isinstance(request, Unfollow)
+        self._group.seen["view: written"] += isinstance(request, WriteView)
+        self._group.seen["mirror: resumed"] += getattr(request, "resume", None) is not None
+        self.feed.receive(request)
+        held = self._answers.held()
+        self._group.seen["frontier: waited for storage"] += held > 0
+
+    def _commands_ended(self) -> None:
+        self._process.stream.ended(self.responses)
+
+    def _lost(self) -> None:
+        self._answers.end("the connection to the replica was lost", tell=True)
+
+    def hang_up(self) -> None:
+        """The controller's end is over: the processes hear of it, after what is on its way."""
+        for out in (self.commands, self.updates):
+            out.cut(self._group.settings.kept(len(out)))
+        for back in (self.responses, self.requests):
+            back.close()
+
+    def close(self) -> None:
+        for each in self.channels:
+            each.close()
+        self.feed.close()
 
 
 class ProcessGroup:
-    """``processes`` with ``workers`` each, as one replica without threads, which is commanded like others.
+    """``processes`` as one replica without threads; a ``protocol.client.Client``, once ``connect`` was called.
 
-    Every process gets every command in one order, as if the first one had passed them on.
+    ``seen`` counts what a test may want to have happened.
     """
 
-    def __init__(
-        self,
-        store: TableStore,
-        hasher: Hasher,
-        *,
-        processes: int,
-        workers: int,
-        interactive: bool,
-        clock: Callable[[], int],
-    ) -> None:
-        self.workers = workers
+    def __init__(self, store: TableStore, hasher: Hasher, *, processes: int, settings: GroupSettings) -> None:
+        self.store = store
+        self.hasher = hasher
+        self.settings = settings
+        self.count = processes
+        self.seen: Counter[str] = Counter()
+        self.processes = [SimulatedProcess(self, hasher, p, processes, settings) for p in range(processes)]
         self._responses = ResponseQueue()
-        self._merger = ResponseMerger(processes, self._responses.put)
-        self._connection = 0
-        self._nonce = ""
-        #: what is on its way to other processes' workers, by runtime
-        self._posted: dict[Role, deque[bytes]] = {role: deque() for role in Role}
-        self.processes = [
-            _Process(
-                self, store, hasher, process=p, processes=processes, workers=workers, interactive=interactive,
-                clock=clock,
+        self._answers: RemoteResponses | None = None
+        self._lines: list[_Line] = []
+        #: by runtime, sender and receiver
+        self._mesh: dict[tuple[Role, int, int], Channel[PeerMessage]] = {
+            (role, one.process, other.process): Channel(
+                decode_peer_message,
+                functools.partial(self._take, role, other),
+                ended=functools.partial(self._peer_lost, other),
+                ready=functools.partial(self._ready, other),
             )
-            for p in range(processes)
-        ]  # fmt: skip
-        for p, each in enumerate(self.processes):
-            each.replica.listen(functools.partial(self._respond, p), lambda: None)
+            for role in self.processes[0].mailboxes
+            for one in self.processes
+            for other in self.processes
+            if one is not other
+        }
+
+    # -- the client's face
 
     @property
     def failed(self) -> bool:
-        return any(each.replica.failed for each in self.processes)
+        """Whether a process is gone, and with it the replica."""
+        return not all(each.alive for each in self.processes)
 
     def send(self, command: Command) -> None:
-        if isinstance(command, Hello) and command.nonce != self._nonce:
-            self._nonce = command.nonce
-            self._connection += 1
-            self._merger.begin_connection()
-        data = encode(command)
-        for each in self.processes:
-            each.replica.send(decode_command(data))
+        everywhere = isinstance(command, (Hello, UpdateConfiguration))
+        for line in self._lines if everywhere else self._lines[:1]:
+            line.commands.put(command)
 
     def receive(self, timeout: float | None = None) -> Response | None:
         return self._responses.receive(timeout)
 
-    def post(self, role: Role, worker: int, message: Message) -> None:
-        """For mailboxes only."""
-        self._posted[role].append(encode(exchanged(worker, message)))
+    def listen(self, listener: Callable[[Response], None], ended: Callable[[], None]) -> None:
+        self._responses.listen(listener, ended)
 
-    def sides(self) -> dict[str, Callable[[], bool]]:
-        """A step of each worker of a runtime in every process, by role; storage and the exchange move with each."""
-        return {role.value: functools.partial(self._step, role) for role in self.processes[0].mailboxes}
+    def answer_now(self, _peek: Peek, _cancelled: Callable[[], bool] = lambda: False) -> PeekResponse | None:
+        """Nothing can be read from outside the processes."""
+        return None
 
-    def at_rest(self) -> bool:
-        partial = self._merger.pending() or any(self._posted.values())
-        return not partial and all(each.replica.at_rest() for each in self.processes)
+    def stop(self) -> None:
+        if self._answers is not None:
+            self._answers.end("the replica was stopped", tell=False)
 
     def close(self) -> None:
+        self.stop()
+        for line in self._lines:
+            line.close()
         for each in self.processes:
+            each.mirrors.close()
             each.replica.close()
-            each.feed.close()
+        self._responses.close()
+
+    # -- connections and processes
+
+    def connect(self) -> None:
+        """New connections in place of those that are there, of which nothing more arrives."""
+        self.stop()
+        for line, each in zip(self._lines, self.processes, strict=False):
+            line.close()
+            each.stream.ended(line.responses)
+        self._responses = ResponseQueue()
+        self._answers = RemoteResponses(self.count, self.store, self._responses.put, self._hang_up)
+        self._lines = []
+        for each in self.processes:
+            line = _Line(self, each, self._answers)
+            self._lines.append(line)
+            each.mirrors.disconnected()
+            each.mirrors.connected(line.requests.put)
+
+    def disconnect(self) -> None:
+        """The connections are lost: the controller hears it at once, the processes after what still arrives."""
+        if self._answers is not None:
+            self._answers.end("the connection to the replica was lost", tell=True)
+
+    def _hang_up(self) -> None:
+        for line in self._lines:
+            line.hang_up()
+
+    def lose(self, process: SimulatedProcess, *, said: bool = False) -> None:
+        """The process is gone; the others hear of it.  ``said``: what it had to say to the controller arrives."""
+        if not process.alive:
+            return
+        process.alive = False
+        process.replica.stop()
+        process.stream.stop()
+        kept = self.settings.kept
+        if self._lines:
+            line = self._lines[process.process]
+            line.responses.cut(len(line.responses) if said else kept(len(line.responses)))
+            line.requests.cut(kept(len(line.requests)))
+            line.commands.close()
+            line.updates.close()
+        for (_, one, other), channel in self._mesh.items():
+            if one == process.process:
+                channel.cut(kept(len(channel)))
+            elif other == process.process:
+                channel.close()
+
+    def notice(self) -> None:
+        """A process whose runtimes have failed ends."""
+        for each in self.processes:
+            if each.replica.failed:
+                self.lose(each, said=True)
+
+    def _peer_lost(self, process: SimulatedProcess) -> None:
+        self.seen["process: ended by another's end"] += process.alive
+        self.lose(process)
+
+    # -- between the processes
+
+    def post(self, role: Role, process: int, worker: int, message: Message) -> None:
+        """For mailboxes only: a message of a worker of ``process`` for one elsewhere."""
+        self.seen["exchange: rows between processes"] += message.rows is not None
+        self._mesh[role, process, worker // self.settings.workers].put(exchanged(worker, message))
+
+    def pass_on(self, command: Command) -> None:
+        """For the first process only, which uses the mesh of its first runtime."""
+        role = next(iter(self.processes[0].mailboxes))
+        for each in self.processes[1:]:
+            self._mesh[role, 0, each.process].put(PassedOn(command))
+
+    def _take(self, role: Role, process: SimulatedProcess, message: PeerMessage) -> None:
+        if isinstance(message, PassedOn):
+            process.stream.take_passed_on(message.command)
+        else:
+            process.mailboxes[role].send(message.worker, message_of(message))
+
+    def _ready(self, process: SimulatedProcess, message: PeerMessage) -> bool:
+        waits = isinstance(message, PassedOn) and process.stream.waits_for_hello(message.command)
+        self.seen["hello: passed on before it was said"] += waits
+        return not waits
+
+    # -- driving
+
+    def movers(self) -> list[Mover]:
+        """All that is driven beside the workers: as many, in the same order, on every connection."""
+        lines = [mover for line in self._lines for mover in (*line.channels, line)]
+        return [*lines, *self._mesh.values()]
+
+    def deliver(self) -> bool:
+        """Everything on its way arrives; True if anything was."""
+        ever = False
+        while sum(mover.move() for mover in self.movers()):
+            ever = True
+        return ever
+
+    def sides(self) -> dict[str, Callable[[], bool]]:
+        """A step of each worker of a runtime in every process, by role; everything on its way arrives before it."""
+        return {role.value: functools.partial(self._step, role) for role in self.processes[0].mailboxes}
 
     def _step(self, role: Role) -> bool:
-        moved = bool(self._posted[role])
-        while self._posted[role]:
-            message = decode_peer_message(self._posted[role].popleft())
-            assert isinstance(message, Exchanged), message
-            self.processes[message.worker // self.workers].mailboxes[role].send(message.worker, message_of(message))
+        moved = self.deliver()
         for each in self.processes:
-            moved |= each.step_storage()
             moved |= each.runtime(role).step()
+        self.notice()
         return moved
 
-    def _respond(self, process: int, response: Response) -> None:
-        self._merger.put(process, self._connection, decode_response(encode(response)))
+    def at_rest(self) -> bool:
+        """Nothing is on its way, rendered, asked, or read from a mirror."""
+        channels = [channel for line in self._lines for channel in line.channels]
+        moving = not all(c.at_rest for c in (*channels, *self._mesh.values()))
+        pending = self._answers is not None and self._answers.pending()
+        read = any(m.readers for each in self.processes for m in each.mirrors._mirrors.values())
+        return not (moving or pending or read) and all(each.replica.at_rest() for each in self.processes)

@@ -16,6 +16,7 @@ def main() -> int:
     parser.add_argument("--first", type=int, default=0, help="the first seed")
     parser.add_argument("--steps", type=int, default=STEPS)
     parser.add_argument("--workers", type=int, choices=(1, 2, 4), help="instead of the seed's choice")
+    parser.add_argument("--processes", type=int, choices=(1, 2), help="instead of the seed's choice")
     parser.add_argument("--one-runtime", action="store_true", help="Solo in place of the pair")
     parser.add_argument("--tell", action="store_true", help="print all that happens")
     arguments = parser.parse_args()
@@ -25,6 +26,7 @@ def main() -> int:
             told = run_seed(
                 seed, arguments.steps, coverage,
                 interactive=not arguments.one_runtime, workers=arguments.workers,
+                processes=arguments.processes,
             )  # fmt: skip
         except SeedFailedError as failure:
             failed += 1

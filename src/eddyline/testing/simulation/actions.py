@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from eddyline.compute.pair import Pair
 from eddyline.plan.dataflow import Arrange, DataflowDescription, ExportIndex, ImportIndex, ImportSource, Operator
 from eddyline.plan.facts import IndexFacts
 from eddyline.plan.lower import lower_index, lower_materialized_view
@@ -16,7 +15,18 @@ from eddyline.testing.simulation.linearizability import Write
 from eddyline.testing.simulation.reads import cancel, cancel_read, lookup_now, read_index, read_one_shot
 from eddyline.testing.simulation.world import Index, World, rows_batch
 
-__all__ = ["ACTIONS", "Action", "commit", "create_table", "drop", "restart"]
+__all__ = [
+    "ACTIONS",
+    "PROCESS_ACTIONS",
+    "Action",
+    "close_time",
+    "commit",
+    "create_table",
+    "drop",
+    "restart",
+    "tell_processes",
+    "wait_idle",
+]
 
 Action = Callable[[World], None]
 
@@ -245,13 +255,46 @@ def reconnect(world: World) -> None:
     world.note("reconnect")
 
 
+def disconnect(world: World) -> None:
+    """The connections to processes are lost: what waits fails, and ``restart`` makes new ones to the same processes."""
+    group = world.group
+    if group is None or not world.attached or group.failed:
+        return
+    world.coverage["connection: lost"] += 1
+    if world.reads:
+        world.coverage["connection: lost with reads open"] += 1
+    group.disconnect()
+    world.note("the connection is lost")
+
+
+def lose_process(world: World) -> None:
+    """A process goes without a word."""
+    group = world.group
+    if group is None or not world.attached or group.failed:
+        return
+    world.coverage["process: lost"] += 1
+    if world.reads:
+        world.coverage["process: lost with reads open"] += 1
+    process = world.rng.choice(group.processes)
+    world.failed_on_purpose = group
+    group.lose(process)
+    world.note(f"process {process.process} is lost")
+
+
+def wait_idle(world: World) -> None:
+    """Mirrors that nobody reads come of age."""
+    if world.group is not None:
+        world.idle_s += world.rng.choice((5.0, 30.0, 70.0))
+        for process in world.group.processes:
+            if process.alive:
+                process.mirrors.expire()
+
+
 def crash(world: World) -> None:
     if not world.attached or world.replica.failed:
         return
     driven = world.rng.randrange(len(world.units))
-    if isinstance(world.replica, Pair):
-        kind = ("maintenance", "interactive", "lane")[driven // world.workers]
-        world.coverage[f"crash: {kind}"] += 1
+    world.coverage[f"crash: {world.units[driven].kind}"] += 1
     if world.reads:
         world.coverage["crash: with reads open"] += 1
     world.fail(driven)
@@ -259,11 +302,24 @@ def crash(world: World) -> None:
 
 
 def restart(world: World) -> None:
-    """A replica in place of one that failed."""
-    if not world.attached:
-        world.replica.close()
-        world.start_replica()
-        world.note("restart")
+    """A replica in place of one that failed; new connections, where only those were lost."""
+    if world.attached:
+        return
+    if world.group is not None and not world.group.failed:
+        world.connect()
+        world.note("connected again")
+        return
+    tell_processes(world)
+    world.replica.close()
+    world.start_replica()
+    world.note("restart")
+
+
+def tell_processes(world: World) -> None:
+    """What has happened in a replica of several processes, for the coverage."""
+    if world.group is not None:
+        world.coverage.update(world.group.seen)
+        world.group.seen.clear()
 
 
 #: with the relative frequency of each; a seed changes them
@@ -288,3 +344,5 @@ ACTIONS: dict[Action, float] = {
     crash: 0.4,
     restart: 4,
 }
+#: what happens to replicas of several processes beside it
+PROCESS_ACTIONS: dict[Action, float] = {disconnect: 1, lose_process: 0.4, wait_idle: 1}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-__all__ = ["PAIR_SITUATIONS", "SITUATIONS", "Coverage"]
+__all__ = ["PAIR_SITUATIONS", "PROCESS_SITUATIONS", "SITUATIONS", "Coverage"]
 
 Coverage = Counter[str]
 
@@ -41,4 +41,20 @@ PAIR_SITUATIONS = (
     "crash: maintenance",
     "crash: interactive",
     "crash: lane",
+)
+#: of replicas of several processes
+PROCESS_SITUATIONS = (
+    "processes: two",
+    "processes: answer",
+    "process: lost",
+    "process: lost with reads open",
+    "process: ended by another's end",
+    "connection: lost",
+    "connection: lost with reads open",
+    "mirror: resumed",
+    "mirror: given up",
+    "view: written",
+    "frontier: waited for storage",
+    "hello: passed on before it was said",
+    "exchange: rows between processes",
 )

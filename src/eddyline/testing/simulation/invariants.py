@@ -58,24 +58,29 @@ class _Replica:
 class Invariants:
     def __init__(self, world: World) -> None:
         self._world = world
-        self._replica: _Replica | None = None
+        #: of each process of the present replica
+        self._replicas: dict[Pair, _Replica] = {}
 
     def after_step(self, driven: int) -> None:
-        """After a step of the worker or lane ``driven``: of its ordinal."""
-        pair = self._world.replica
+        """After a step of the worker or lane ``driven``: of its ordinal in its process.  Nothing after a delivery."""
+        if driven >= len(self._world.units):
+            return
+        unit = self._world.units[driven]
+        pair, ordinal = unit.host, unit.ordinal
         if not isinstance(pair, Pair) or pair.failed:
             return
-        if self._replica is None or self._replica.pair is not pair:
-            self._replica = _Replica(pair)
-        ordinal = driven % self._world.workers
+        replica = self._replicas.get(pair)
+        if replica is None:
+            self._replicas = {p: r for p, r in self._replicas.items() if p in self._world.hosts}
+            replica = self._replicas[pair] = _Replica(pair)
         maintainer = cast(Worker, pair.maintenance._commanded[ordinal])
         reader = readers(pair)[ordinal]
         self._peers(maintainer, reader)
-        self._slots(ordinal, self._replica)
+        self._slots(ordinal, replica)
         self._placeholders(reader)
-        self._positions(maintainer, reader, self._replica)
-        self._reconciliations(ordinal, maintainer, reader, self._replica)
-        self._wake_ups(ordinal, maintainer, reader)
+        self._positions(maintainer, reader, replica)
+        self._reconciliations(ordinal, maintainer, reader, replica)
+        self._wake_ups(maintainer, reader)
 
     # -- one ordinal
 
@@ -113,11 +118,11 @@ class Invariants:
             _require(waiting.slot.since <= waiting.time, "i01", f"{waiting.export} at {waiting.time} lost its input")
             _require(waiting.hold.since <= waiting.time, "i05", f"the hold of {waiting.export} has risen")
 
-    def _wake_ups(self, ordinal: int, maintainer: Worker, reader: InteractiveWorker) -> None:
+    def _wake_ups(self, maintainer: Worker, reader: InteractiveWorker) -> None:
         """Whoever sleeps has nothing to do, or is about to be woken: a re-export moves before it is announced, and what
         it re-exports may have yet to say so.
         """
-        if self._world.workers + ordinal not in self._world.parked or reader.inbox._awake:
+        if reader.inbox._awake or not any(self._world.units[n].driven is reader for n in self._world.parked):
             return
         awaited = [(w.slot, w.time) for w in reader._imports]
         for peek in [w.peek for w in reader.peeks.waiting.values()]:
@@ -205,7 +210,7 @@ class Invariants:
 
     def of_logs(self) -> None:
         """Sealed, the logs say of dataflows what a look at each worker and lane says."""
-        for _, _, unit in self._world.units:
+        for unit in [u.driven for u in self._world.units]:
             log = unit.log.log if isinstance(unit, Worker) else None
             if not isinstance(unit, Worker) or log is None:
                 continue
@@ -225,12 +230,10 @@ class Invariants:
 
     def of_compaction(self) -> None:
         """At rest, both runtimes have come as far as the controller, and so has every trace that nothing else reads."""
-        pair, controller = self._world.replica, self._world.controller
-        if not isinstance(pair, Pair):
-            return
+        controller = self._world.controller
         computing = [d.description for d in controller._dataflows if len(d.description.operators) > _REEXPORT_OPERATORS]
         busy = {i.id for d in computing for i in d.imports}
-        for reader in readers(pair):
+        for reader in [r for pair in self._world.pairs for r in readers(pair)]:
             positions: dict[Trace, list[tuple[str, int]]] = {}
             for id, peer in reader.traces.items():
                 told, trace = controller._collections[id].since, peer.arrangement.oks._trace
@@ -248,13 +251,13 @@ class Invariants:
 
     def of_publication(self) -> None:
         """What an index publishes is what a recompute gives, at a time that all workers have sealed."""
-        world, pair = self._world, self._world.replica
-        if not isinstance(pair, Pair) or pair.failed or not world.indexes:
+        world = self._world
+        if not world.pairs or world.replica.failed or not world.indexes:
             return
         index = world.rng.choice(list(world.indexes.values()))
-        published = [cast(Worker, w)._slots.get(index.id) for w in pair.maintenance._commanded]
-        slots = [s for s in published if s is not None]
-        if len(slots) < world.workers:
+        maintainers = [cast(Worker, w) for pair in world.pairs for w in pair.maintenance._commanded]
+        slots = [s for s in (w._slots.get(index.id) for w in maintainers) if s is not None]
+        if len(slots) < len(maintainers):
             return
         sealed = min(s.frontier() for s in slots)
         since = max(s.since for s in slots)

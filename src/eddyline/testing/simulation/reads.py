@@ -167,8 +167,8 @@ def cancel_read(world: World) -> None:
 def cancel(world: World, read: PendingRead, *, with_drop: bool) -> None:
     """``with_drop``: of what was made for it, at once instead of with the answer."""
     read.canceled = True
-    if isinstance(world.replica, Pair):
-        published = all(_published(world.replica, id) for id in read.over)
+    if world.pairs:
+        published = all(_published(pair, id) for pair in world.pairs for id in read.over)
         world.coverage[f"cancel: {'after' if published else 'before'} publication"] += 1
     world.note(f"cancel {read.name}")
     world.controller.cancel_peek(read.uuid)
@@ -244,6 +244,7 @@ def _strict_read(world: World, read: PendingRead, answer: Answer) -> Read:
 def _count(world: World, read: PendingRead, answer: Answer) -> None:
     c = world.coverage
     c["answer"] += 1
+    c["processes: answer"] += world.processes > 1
     c["answer: an error"] += isinstance(answer, str)
     c["answer: strict"] += read.kind == "strict"
     newer = bisect.bisect_right(world.write_times, read.time)

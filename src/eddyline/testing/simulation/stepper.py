@@ -13,17 +13,31 @@ from dataclasses import dataclass
 
 from eddyline.controller.events import PeekAnswered, ReplicaFailed
 from eddyline.protocol.soft_assertion import handled_by
-from eddyline.testing.simulation.actions import ACTIONS, Action, close_time, commit, create_table, drop, restart
+from eddyline.testing.simulation.actions import (
+    ACTIONS,
+    PROCESS_ACTIONS,
+    Action,
+    close_time,
+    commit,
+    create_table,
+    drop,
+    restart,
+    tell_processes,
+    wait_idle,
+)
 from eddyline.testing.simulation.coverage import Coverage
 from eddyline.testing.simulation.invariants import Invariants
 from eddyline.testing.simulation.linearizability import check_linearizable
 from eddyline.testing.simulation.reads import read_all_now, take_answer
 from eddyline.testing.simulation.world import SimulationError, World
 
-__all__ = ["STEPS", "SeedFailedError", "run_seed"]
+__all__ = ["SEEDS_PER_TWO_PROCESSES", "STEPS", "SeedFailedError", "run_seed"]
 
 #: enough for what is asked to be answered, and for what is built to be dropped
 STEPS = 220
+
+#: one of so many seeds has a replica of two processes
+SEEDS_PER_TWO_PROCESSES = 5
 
 _SETTLING_ROUNDS = 60
 _TOLD = 60
@@ -34,19 +48,33 @@ class SeedFailedError(AssertionError):
 
 
 def run_seed(
-    seed: int, steps: int, coverage: Coverage, *, interactive: bool = True, workers: int | None = None
+    seed: int,
+    steps: int,
+    coverage: Coverage,
+    *,
+    interactive: bool = True,
+    workers: int | None = None,
+    processes: int | None = None,
 ) -> tuple[str, ...]:
-    """What happened, line by line.  ``workers`` None: the seed chooses 1, 2 or 4.  Raises ``SeedFailedError``."""
+    """What happened, line by line.  Raises ``SeedFailedError``.
+
+    ``workers``: of all processes; None: the seed chooses 1, 2 or 4.  ``processes`` None: the seed chooses 1 or 2.
+    """
     rng = random.Random(seed)
     chosen = rng.choice((1, 1, 2, 4))
-    world = World(rng, chosen if workers is None else workers, interactive, Counter())
+    if processes is None:
+        processes = 2 if seed % SEEDS_PER_TWO_PROCESSES == SEEDS_PER_TWO_PROCESSES - 1 else 1
+    each = max(1, (chosen if workers is None else workers) // processes)
+    world = World(rng, each, interactive, Counter(), processes)
+    world.coverage["processes: two"] += processes == 2
     stepper = _Stepper(world)
     try:
         with handled_by(_misuse):
             stepper.run(steps)
     except Exception as error:
         told = "\n".join(world.log[-_TOLD:])
-        layout = f"{world.workers} workers, {'two runtimes' if interactive else 'one runtime'}, {steps} steps"
+        runtimes = "two runtimes" if interactive else "one runtime"
+        layout = f"{processes} processes with {world.workers} workers, {runtimes}, {steps} steps"
         raise SeedFailedError(
             f"seed {seed} ({layout}), step {world.step}: {type(error).__name__}: {error}\n{told}"
         ) from error
@@ -69,18 +97,20 @@ class _Habits:
     deliver: float
 
     @staticmethod
-    def of(rng: random.Random) -> _Habits:
-        frequencies = [weight * rng.choice((0.2, 1, 1, 3)) for weight in ACTIONS.values()]
-        return _Habits(list(ACTIONS), frequencies, rng.choice((0.15, 0.3, 0.45)), rng.choice((0.05, 0.15, 0.3)))
+    def of(world: World) -> _Habits:
+        rng = world.rng
+        actions = ACTIONS if world.processes == 1 else ACTIONS | PROCESS_ACTIONS
+        frequencies = [weight * rng.choice((0.2, 1, 1, 3)) for weight in actions.values()]
+        return _Habits(list(actions), frequencies, rng.choice((0.15, 0.3, 0.45)), rng.choice((0.05, 0.15, 0.3)))
 
 
 class _Stepper:
     def __init__(self, world: World) -> None:
         self._world = world
         self._invariants = Invariants(world)
-        self._habits = _Habits.of(world.rng)
+        self._habits = _Habits.of(world)
         self._speeds: list[float] = []
-        self._driven = list(range(len(world.units)))
+        self._driven = list(range(len(world.units) + len(world.movers)))
 
     def run(self, steps: int) -> None:
         world, rng = self._world, self._world.rng
@@ -101,12 +131,14 @@ class _Stepper:
         elif chance < habits.act + habits.deliver:
             self._deliver(rng.choice((1, 3, 100)))
         else:
-            self._work()
+            # Between processes it takes a few deliveries to get as far as one step does in a process.
+            for _ in range(1 if self._world.processes == 1 else 3):
+                self._work()
             if rng.random() < 0.06:
                 self._invariants.of_publication()
 
     def _work(self) -> None:
-        """One step of a worker or lane that has something to do, if one of three has."""
+        """One step of a worker or lane that has something to do, or one delivery, if one of three has."""
         world = self._world
         for driven in world.rng.choices(self._driven, self._speeds, k=3):
             moved = world.drive(driven)
@@ -159,10 +191,13 @@ class _Stepper:
         for id in (*world.indexes, *world.views, *world.tables):
             drop(world, id)
         self._settle()
+        wait_idle(world)
+        self._settle()
         if not world.replica.at_rest():
             raise SimulationError("something is left behind on the replica")
         if world.store.ids():
             raise SimulationError(f"left behind in storage: {world.store.ids()}")
+        tell_processes(world)
         world.replica.close()
 
     def _settle(self) -> None:

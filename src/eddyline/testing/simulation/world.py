@@ -5,14 +5,17 @@ from __future__ import annotations
 import itertools
 import logging
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from eddyline.compute.interactive import InteractiveWorker
 from eddyline.compute.pair import Pair
+from eddyline.compute.placement import Role
 from eddyline.compute.runtime import Runtime
 from eddyline.compute.solo import Solo
 from eddyline.controller.controller import Controller
@@ -23,13 +26,14 @@ from eddyline.repr.batch import Batch
 from eddyline.repr.time import MIN_TIME
 from eddyline.storage.store import TableStore
 from eddyline.testing.interpret import Row
+from eddyline.testing.process_group import GroupSettings, Mover, ProcessGroup
 from eddyline.testing.simulation.coverage import Coverage
 from eddyline.testing.simulation.definitions import PAIR, Definition
 from eddyline.testing.simulation.linearizability import Read, Write
 from eddyline.testing.simulation.recompute import Answer, Recompute
 from eddyline.trace.hasher import Hasher
 
-__all__ = ["Index", "PendingRead", "SimulationError", "World", "keyed", "rows_batch"]
+__all__ = ["Index", "PendingRead", "SimulationError", "Unit", "World", "keyed", "rows_batch"]
 
 
 class SimulationError(AssertionError):
@@ -66,6 +70,23 @@ class PendingRead:
     waited: bool = False
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Unit:
+    """What one thread would drive: a worker or a lane.  ``ordinal``: of its process's; ``position``: in its runtime."""
+
+    host: Pair | Solo
+    runtime: Runtime
+    position: int
+    ordinal: int
+    driven: Any
+
+    @property
+    def kind(self) -> str:
+        if self.runtime.role is Role.INTERACTIVE:
+            return "interactive" if isinstance(self.driven, InteractiveWorker) else "lane"
+        return str(self.runtime.role.value)
+
+
 class _Connection:
     """Checks what one connection delivers: frontiers rise, and no peek is answered twice."""
 
@@ -90,9 +111,11 @@ class World:
     """State only; ``actions`` change it, ``invariants`` check it."""
 
     rng: random.Random
+    #: of each process
     workers: int
     interactive: bool
     coverage: Coverage
+    processes: int = 1
     step: int = 0
     #: the newest commit
     now: int = 0
@@ -122,66 +145,102 @@ class World:
         self.recompute = Recompute()
         self.numbers = itertools.count(1)
         self.attached = False
-        self.failed_on_purpose: Pair | Solo | None = None
+        #: seconds, for mirrors that nobody reads
+        self.idle_s = 0.0
+        self.failed_on_purpose: Pair | Solo | ProcessGroup | None = None
         self.start_replica()
 
     # -- the replica
 
     def start_replica(self) -> None:
         ticks = itertools.count(0, self.tick)
-        kind: type[Pair] | type[Solo] = Pair if self.interactive else Solo
-        self.replica: Pair | Solo = kind(
-            self.store,
-            self.hasher,
-            workers=self.workers,
-            threads=False,
-            clock=lambda: next(ticks),
-            budget_rows=self.budget_rows,
+        self.replica: Pair | Solo | ProcessGroup = self._built(lambda: next(ticks))
+        self.hosts = (
+            [p.replica for p in self.replica.processes] if isinstance(self.replica, ProcessGroup) else [self.replica]
         )
-        runtimes: list[Runtime] = []
-        if isinstance(self.replica, Pair):
-            runtimes += [self.replica.maintenance, self.replica.interactive]
-        else:
-            runtimes.append(self.replica)
-        #: each worker and lane: its runtime, and what one thread would drive
-        self.units = [(runtime, n, unit) for runtime in runtimes for n, (_, unit) in enumerate(runtime._driven)]
+        self.units = [
+            Unit(host, runtime, n, n % self.workers, driven)
+            for host in self.hosts
+            for runtime in host.runtimes
+            for n, (_, driven) in enumerate(runtime._driven)
+        ]
         #: those that rest until they are woken
         self.parked: set[int] = set()
         self.connect()
+
+    def _built(self, clock: Callable[[], int]) -> Pair | Solo | ProcessGroup:
+        if self.processes == 1:
+            kind: type[Pair] | type[Solo] = Pair if self.interactive else Solo
+            return kind(
+                self.store, self.hasher, workers=self.workers, threads=False, clock=clock, budget_rows=self.budget_rows
+            )
+        settings = GroupSettings(
+            self.workers,
+            self.interactive,
+            clock,
+            budget_rows=self.budget_rows,
+            retention_us=self.retention_us,
+            room=self.rng.choice((2, 32)),
+            idle_clock=lambda: self.idle_s,
+            kept=lambda waiting: self.rng.randint(0, waiting),
+        )
+        return ProcessGroup(self.store, self.hasher, processes=self.processes, settings=settings)
+
+    @property
+    def group(self) -> ProcessGroup | None:
+        """The replica, where it is of several processes."""
+        return self.replica if isinstance(self.replica, ProcessGroup) else None
+
+    @property
+    def pairs(self) -> list[Pair]:
+        """Of each process, where there are two runtimes."""
+        return [host for host in self.hosts if isinstance(host, Pair)]
 
     def connect(self) -> None:
         """What the old connection has not delivered is lost."""
         while self.replica.receive(0) is not None:
             pass
         self.connection = _Connection()
+        #: what delivers messages, beside the units
+        self.movers: list[Mover] = []
+        if isinstance(self.replica, ProcessGroup):
+            self.replica.connect()
+            self.movers = self.replica.movers()
         self.controller.attach_replica(self.replica)
         self.attached = True
 
     def drive(self, driven: int) -> bool:
         """One step of the worker or lane ``driven``, unless it rests and nobody has woken it; True if it did anything.
 
-        As its thread would: a wake-up that is lost leaves it resting.
+        As its thread would: a wake-up that is lost leaves it resting.  Numbers past the units are movers'.
         """
-        runtime, position, unit = self.units[driven]
-        if driven in self.parked and not unit.inbox._awake:
-            return False
-        moved = runtime.step(position)
-        (self.parked.discard if moved else self.parked.add)(driven)
+        if driven >= len(self.units):
+            moved = self.movers[driven - len(self.units)].move()
+        else:
+            unit = self.units[driven]
+            if driven in self.parked and not unit.driven.inbox._awake:
+                return False
+            moved = unit.runtime.step(unit.position)
+            (self.parked.discard if moved else self.parked.add)(driven)
+        if isinstance(self.replica, ProcessGroup):
+            self.replica.notice()
         return moved
 
     def fail(self, driven: int) -> None:
         """The worker or lane raises in the middle of a step."""
-        runtime, position, unit = self.units[driven]
+        unit = self.units[driven]
 
         def explode() -> bool:
             raise RuntimeError("an injected failure")
 
-        unit.step = explode  # type: ignore[method-assign]  # a fault injected into this one worker
+        unit.driven.step = explode
         self.failed_on_purpose = self.replica
         with _unlogged():
-            runtime.step(position)
-        if not all(each._stop.is_set() for each, _, _ in self.units):
+            unit.runtime.step(unit.position)
+        if not all(each.runtime._stop.is_set() for each in self.units if each.host is unit.host):
             raise SimulationError("i21: half a replica goes on")
+        if isinstance(self.replica, ProcessGroup):
+            self.replica.notice()
 
     def last_words(self) -> str:
         """Of a replica that failed."""
