@@ -1,4 +1,4 @@
-"""Random schemas, changes and queries: every view after every step equals PostgreSQL's.
+"""Random schemas, changes and queries: every view after every step equals PostgreSQL's, and DuckDB's where it can.
 
 The counts are those of ``SEEDS`` seeds; they hold whatever process ran which part, since each part leaves its tally in
 a directory that all of them share, and the last one adds them up.
@@ -14,6 +14,7 @@ import psycopg
 import pytest
 
 import eddyline
+from eddyline.testing.fuzz.constructs import CONSTRUCTS
 from eddyline.testing.fuzz.oracles import prepare_postgres
 from eddyline.testing.fuzz.run import Mismatch, Tally, run_seed
 from eddyline.testing.postgres import PostgresServer
@@ -58,6 +59,7 @@ def _check_totals(tallies: list[Tally]) -> None:
     total = Tally()
     for tally in tallies:
         total += tally
+    assert set(total.used) == CONSTRUCTS
     rare = {construct: count for construct, count in total.used.items() if count < 20}
     assert not rare, f"constructs that occur fewer than 20 times in {SEEDS} seeds: {rare}"
     abandoned = total.checks["abandoned"]
@@ -68,7 +70,7 @@ def _check_totals(tallies: list[Tally]) -> None:
     least = {
         "view": SEEDS * STEPS * 2, "ordered": 300, "lookup": 300, "prepared": 200, "parameter": 200, "as_of": 300,
         "in_transaction": 500, "repeated_read": 500, "subscription": SEEDS - abandoned, "returning": 500,
-        "refused_alike": 100, "failed_alike": 500, "duckdb_equal": 50,
+        "refused_alike": 100, "failed_alike": 500, "duckdb_equal": 1000,
     }  # fmt: skip
     missed = {kind: total.checks[kind] for kind, count in least.items() if total.checks[kind] < count}
     assert not missed, f"compared too seldom: {missed}"

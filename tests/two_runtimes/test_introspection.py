@@ -128,14 +128,15 @@ def test_lookups_on_the_callers_thread_are_counted(db: eddyline.Connection) -> N
 def test_times_of_operators_add_up_and_grow(db: eddyline.Connection) -> None:
     text = """SELECT sum(e.elapsed_ns) FROM mz_introspection.mz_scheduling_elapsed e
               JOIN mz_introspection.mz_dataflow_operator_dataflows o ON o.id = e.id WHERE o.dataflow_name = 'v'"""
+    steps = """SELECT sum(h.count) FROM mz_introspection.mz_compute_operator_durations_histogram h
+               JOIN mz_introspection.mz_dataflow_operator_dataflows o ON o.id = h.id WHERE o.dataflow_name = 'v'"""
     [(before,)] = settled(db, text, lambda found: found[0][0] is not None)
+    [(steps_before,)] = rows(db, steps)
     for n in range(20):
         db.execute(f"INSERT INTO t VALUES ({3000 + n}, 1)")
     rows(db, "SELECT n FROM v")
     settled(db, text, lambda found: int(str(found[0][0])) > int(str(before)))
-    steps = """SELECT sum(h.count) FROM mz_introspection.mz_compute_operator_durations_histogram h
-               JOIN mz_introspection.mz_dataflow_operator_dataflows o ON o.id = h.id WHERE o.dataflow_name = 'v'"""
-    assert int(str(rows(db, steps)[0][0])) > 20
+    settled(db, steps, lambda found: int(str(found[0][0])) > int(str(steps_before)))
 
 
 def test_error_counts(db: eddyline.Connection) -> None:

@@ -110,7 +110,7 @@ def prepare_postgres(postgres: psycopg.Connection[tuple[object, ...]]) -> None:
 
 
 class DuckOracle:
-    """The same tables in DuckDB: PostgreSQL's rows, copied over before each query, so that only the query differs."""
+    """The same tables in DuckDB: PostgreSQL's rows, copied before each comparison, so that only the query differs."""
 
     def __init__(self, tables: tuple[Table, ...]) -> None:
         self._duck = duckdb.connect()
@@ -127,12 +127,20 @@ class DuckOracle:
             values = [str(v) if isinstance(v, Interval) else v for row in rows for v in row]
             self._duck.execute(f"INSERT INTO {table} VALUES {marks}", values)
 
-    def rows(self, query: str, constructs: Iterable[str]) -> list[tuple[object, ...]] | None:
-        """The query's rows; None where it uses what DuckDB reads differently or does not have."""
+    def create_view(self, name: str, query: str, constructs: Iterable[str]) -> bool:
+        """Whether DuckDB has all of it, and reads it as PostgreSQL does."""
         if not _NOT_PORTABLE.isdisjoint(constructs):
-            return None
+            return False
         try:
-            return list(self._duck.execute(query).fetchall())
+            self._duck.execute(f"CREATE VIEW {name} AS {query}")
+        except duckdb.Error:
+            return False
+        return True
+
+    def rows(self, view: str) -> list[tuple[object, ...]] | None:
+        """None where DuckDB fails on these rows."""
+        try:
+            return list(self._duck.execute(f"SELECT * FROM {view}").fetchall())
         except duckdb.Error:
             return None
 
