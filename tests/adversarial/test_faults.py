@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import itertools
 import time
 from collections import Counter
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 
 import eddyline
+from eddyline.adapter.engine import Engine
 from eddyline.compute.exports import MaterializedViewSink
 from eddyline.compute.imports import ImportIndexOperator, ImportSourceOperator
 from eddyline.compute.operators.arrange import ArrangeOperator
@@ -41,6 +43,40 @@ def answer(db: eddyline.Connection, query: str) -> list[tuple[Any, ...]]:
             assert error.sqlstate == "58000"
             time.sleep(0.02)
     raise AssertionError("the replica does not come back")
+
+
+def test_a_replica_that_the_system_refuses_to_start_is_tried_again(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    db = database(1)
+    step, start = ReduceOperator.step, Engine._start_replica
+    faults: list[Exception] = [OSError(errno.EMFILE, "too many open files"), RuntimeError("can't start new thread")]
+    failures = iter([RuntimeError("injected")])
+
+    def failing(self: ReduceOperator) -> bool:
+        for error in failures:
+            raise error
+        return bool(step(self))
+
+    def refused(self: Engine) -> Any:
+        if faults:
+            raise faults.pop(0)
+        return start(self)
+
+    try:
+        before = answer(db, READS[0])
+        monkeypatch.setattr(Engine, "_start_replica", refused)
+        monkeypatch.setattr(ReduceOperator, "step", failing)
+        # Were it not tried again, the read would wait for ever.
+        db.execute("SET statement_timeout = '30s'")
+        db.append("t", [{"a": 1000, "b": 3}])
+        db.delete("t", [{"a": 1000}])
+        assert answer(db, READS[0]) == before
+        assert not faults
+        assert "too many open files" in caplog.text
+        assert "can't start new thread" in caplog.text
+    finally:
+        db.close()
 
 
 @pytest.mark.parametrize("workers", [1, 2])

@@ -140,10 +140,36 @@ def test_arguments_that_do_not_fit_together_are_refused(arguments: list[str]) ->
     assert refused.value.sqlstate == "22023"
 
 
+def one_of(processes: int, workers: int, process: int = 0) -> RuntimeConfig:
+    return RuntimeConfig(WorkerLayout(workers, processes), process, ())
+
+
+def test_workers_of_every_process_have_cores_of_their_own_and_lanes_what_no_lookup_has() -> None:
+    roles = [Role.MAINTENANCE, Role.INTERACTIVE]
+
+    def plan(config: RuntimeConfig, cores: int) -> dict[str, set[int]]:
+        return {name: set(found) for name, found in core_plan(config, roles, range(cores)).items()}
+
+    assert plan(one_of(1, 2), 4) == {
+        "maint:0": {0}, "inter:0": {1}, "inter:0:heavy": {2},
+        "maint:1": {2}, "inter:1": {3}, "inter:1:heavy": {0},
+    }  # fmt: skip
+    assert plan(one_of(1, 2), 6) == {
+        "maint:0": {0}, "inter:0": {1}, "inter:0:heavy": {4, 5},
+        "maint:1": {2}, "inter:1": {3}, "inter:1:heavy": {4, 5},
+    }  # fmt: skip
+    assert plan(one_of(2, 2, process=1), 10) == {
+        "maint:2": {4}, "inter:2": {5}, "inter:2:heavy": {8, 9},
+        "maint:3": {6}, "inter:3": {7}, "inter:3:heavy": {8, 9},
+    }  # fmt: skip
+    solo = core_plan(one_of(3, 1, process=2), [Role.SOLO], range(4))
+    assert solo == {"solo:2": frozenset((2,))}
+
+
 @pytest.mark.parametrize("cores", [1, 2, 3, 4, 7])
 @pytest.mark.parametrize("workers", [1, 2, 4])
 def test_worker_i_of_the_two_runtimes_never_share_a_core_while_another_is_free(workers: int, cores: int) -> None:
-    plan = core_plan(0, workers, [Role.MAINTENANCE, Role.INTERACTIVE], range(10, 10 + cores))
+    plan = core_plan(one_of(1, workers), [Role.MAINTENANCE, Role.INTERACTIVE], range(10, 10 + cores))
     assert len(plan) == 3 * workers
     for i in range(workers):
         (maint,), (inter,) = plan[f"maint:{i}"], plan[f"inter:{i}"]

@@ -17,6 +17,7 @@ import msgspec
 import pytest
 
 from eddyline.clusterd.host import FAILED, PEER_LOST
+from eddyline.compute.layout import RuntimeConfig, WorkerLayout
 from eddyline.compute.placement import Role
 from eddyline.compute.thread_placement import core_plan
 from eddyline.controller.processes import ReplicaSpec, process_arguments
@@ -261,7 +262,11 @@ def test_threads_have_their_names_cores_and_priority_in_the_system() -> None:
             nice[name] = os.getpriority(os.PRIO_PROCESS, int(task.name))
         workers = ["maint:0", "maint:1", "inter:0", "inter:1", "inter:0:heavy", "inter:1:heavy"]
         assert set(workers) <= cores.keys()
-        plan = core_plan(0, 2, [Role.MAINTENANCE, Role.INTERACTIVE], sorted(os.sched_getaffinity(0)))
+        plan = core_plan(
+            RuntimeConfig(WorkerLayout(2, 1), 0, ()),
+            [Role.MAINTENANCE, Role.INTERACTIVE],
+            sorted(os.sched_getaffinity(0)),
+        )
         assert {name: cores[name] for name in workers} == {name: set(plan[name]) for name in workers}
         usual = os.getpriority(os.PRIO_PROCESS, pid)
         assert [nice[name] - usual for name in workers] == [3, 3, 0, 0, 0, 0]

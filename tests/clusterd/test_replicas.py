@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import errno
+import gc
 import os
 import signal
+import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -14,10 +17,14 @@ import pytest
 
 import eddyline
 from eddyline.adapter.engine import Engine
+from eddyline.controller.processes import ReplicaProcesses, ReplicaSpec
 from eddyline.controller.remote import RemoteReplica
+from eddyline.errors import DatabaseError
 from eddyline.protocol.storage_messages import Follow
 from eddyline.storage.collection import CollectionKind
 from eddyline.storage.feed import StorageFeed
+from eddyline.storage.store import TableStore
+from eddyline.trace.hasher import Hasher
 
 WAIT_SECONDS = 60.0
 LAYOUTS = [(1, 1, True), (1, 2, False), (2, 2, True)]
@@ -230,3 +237,34 @@ def test_restarts_come_at_once_and_then_after_pauses_that_double() -> None:
     with eddyline.connect() as db:
         pauses = [engine(db)._pause_before_restart() for _ in range(12)]
     assert pauses == [0, 0, 0, 0, 0, 1, 2, 4, 8, 10, 10, 10]
+
+
+@pytest.mark.parametrize(
+    ("where", "what", "error"),
+    [
+        (os, "pipe", OSError(errno.EMFILE, "too many open files")),
+        (subprocess, "Popen", OSError(errno.EAGAIN, "no more processes")),
+        (threading.Thread, "start", RuntimeError("can't start new thread")),
+    ],
+)
+def test_a_process_that_the_system_refuses_is_an_error_and_leaves_nothing_open(
+    where: Any, what: str, error: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(*_args: object, **_kwargs: object) -> None:
+        raise error
+
+    hasher = Hasher()
+    processes = ReplicaProcesses(ReplicaSpec, TableStore(hasher), hasher)
+    before = set(os.listdir("/proc/self/fd"))
+    try:
+        with monkeypatch.context() as patched, pytest.raises(DatabaseError) as failed:
+            patched.setattr(where, what, refused)
+            processes.connect(lambda _: None)
+        assert failed.value.sqlstate == "58000"
+        assert str(error) in failed.value.message
+        assert failed.value.hint
+        assert processes.pids == []
+        gc.collect()
+        assert set(os.listdir("/proc/self/fd")) <= before
+    finally:
+        processes.close()

@@ -412,11 +412,11 @@ class Engine:
         """
         with self._rebuilding:
             while self._replica is failed and not self._ending.wait(self._pause_before_restart()):
-                failed.close()
                 try:
+                    failed.close()
                     replica = self._start_replica()
-                except Error as error:
-                    _log.error("the replica does not come up: %s", error.message)
+                except Exception as error:  # noqa: BLE001 - statements wait for it: whatever it was, it is tried again
+                    _log.error("the replica does not come up: %s", error, exc_info=not isinstance(error, Error))
                     continue
                 with self._control:
                     self._replica = replica

@@ -85,9 +85,8 @@ class Host:
         }
         for mesh in self._meshes.values():
             mesh.meet()
-        first = config.compute.process * layout.workers
         cores = sorted(os.sched_getaffinity(0)) if config.core_affinity else []
-        plan = core_plan(first, layout.workers, list(configs), cores) if cores else None
+        plan = core_plan(config.compute, list(configs), cores) if cores else None
         placement = ThreadPlacement(plan, config.maintenance_nice)
         mailboxes = {role: mesh.mailboxes for role, mesh in self._meshes.items()}
         workers, configure = layout.workers, settings.apply

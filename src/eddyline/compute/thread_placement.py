@@ -13,6 +13,7 @@ import threading
 from collections.abc import Sequence
 from typing import Final
 
+from eddyline.compute.layout import RuntimeConfig
 from eddyline.compute.placement import Role
 
 __all__ = ["ThreadPlacement", "core_plan"]
@@ -22,23 +23,28 @@ _PR_SET_NAME: Final = 15
 _LINUX: Final = sys.platform == "linux"
 
 
-def core_plan(first: int, workers: int, roles: Sequence[Role], cores: Sequence[int]) -> dict[str, frozenset[int]]:
-    """The cores of each thread, by name, for workers ``first`` … ``first + workers - 1`` of runtimes ``roles``.
+def core_plan(config: RuntimeConfig, roles: Sequence[Role], cores: Sequence[int]) -> dict[str, frozenset[int]]:
+    """The cores of each thread of a process, by name; ``config`` says which workers it has, of runtimes ``roles``.
 
-    Worker *i* of two runtimes gets two cores, while there are two.  A heavy lane gets whatever is neither of its
-    worker's nor of maintenance's, so that a lookup does not wait for a scan; with too few cores it shares its worker's.
+    Workers are counted over all processes of the replica, which share the machine's ``cores``.  Worker *i* of two
+    runtimes gets two cores, while there are two.  A heavy lane gets the cores that no worker has, so that a lookup does
+    not wait for a scan; if there is none, those of other workers' maintenance; then those of other workers' lookups;
+    with fewer than three cores it shares its own worker's, and never its own maintenance's.
     """
-    plan: dict[str, frozenset[int]] = {}
+    workers = range(config.layout.workers * config.layout.processes)
     each = len(roles)
-    for i in range(workers):
-        taken: set[int] = set()
-        for at, role in enumerate(roles):
-            core = cores[(each * i + at) % len(cores)]
-            plan[f"{role.thread_prefix}:{first + i}"] = frozenset((core,))
-            taken.add(core)
+    core = {(role, i): cores[(each * i + at) % len(cores)] for i in workers for at, role in enumerate(roles)}
+    taken = frozenset(core.values())
+    looked_up = frozenset(on for (role, _), on in core.items() if role is Role.INTERACTIVE)
+    first = config.process * config.layout.workers
+    plan: dict[str, frozenset[int]] = {}
+    for i in workers[first : first + config.layout.workers]:
+        for role in roles:
+            plan[f"{role.thread_prefix}:{i}"] = frozenset((core[role, i],))
         if Role.INTERACTIVE in roles:
-            worker = plan[f"{Role.INTERACTIVE.thread_prefix}:{first + i}"]
-            plan[f"{Role.INTERACTIVE.thread_prefix}:{first + i}:heavy"] = frozenset(cores) - taken or worker
+            others = frozenset(cores) - {core[role, i] for role in roles}
+            lane = others - taken or others - looked_up or others or frozenset((core[Role.INTERACTIVE, i],))
+            plan[f"{Role.INTERACTIVE.thread_prefix}:{i}:heavy"] = lane
     return plan
 
 

@@ -144,31 +144,40 @@ class ReplicaProcesses:
                 os.close(descriptor)
 
     def _spawn(self, process: int, arguments: list[str]) -> int:
-        """A descriptor that becomes readable when the process listens, or dies.  Needs ``_lock``."""
-        reading, writing = os.pipe()
+        """A descriptor that becomes readable when the process listens, or dies.  Needs ``_lock``.
+
+        58000 if the system has no descriptor, process or thread left for it; nothing stays open then.
+        """
         try:
-            # Nothing of the host's program is run again: only the package is to be found.
-            root = str(Path(__file__).parents[2])
-            path = os.pathsep.join([root, *filter(None, [os.environ.get("PYTHONPATH")])])
-            child = subprocess.Popen(
-                [sys.executable, "-m", "eddyline", "clusterd", *arguments, f"--ready-fd={writing}"],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.PIPE,
-                pass_fds=[writing],
-                env={**os.environ, "PYTHONPATH": path},
-                # A signal of the terminal is the host's to deal with.
-                start_new_session=True,
-            )
+            reading, writing = os.pipe()
         except OSError as error:
+            raise _unstarted(process, error) from error
+        try:
+            child = self._popen(arguments, writing)
+            self._children.append(child)
+            _start_relay(process, child)
+        except (OSError, RuntimeError) as error:  # RuntimeError: no thread can be started
             os.close(reading)
-            raise make_error("58000", f"process {process} of the replica cannot be started: {error}") from error
+            raise _unstarted(process, error) from error
         finally:
             os.close(writing)
-        self._children.append(child)
-        assert child.stderr is not None, "it is a pipe"
-        threading.Thread(target=_relay, args=(child.stderr,), name=f"log:{process}", daemon=True).start()
         return reading
+
+    @staticmethod
+    def _popen(arguments: list[str], writing: int) -> subprocess.Popen[bytes]:
+        # Nothing of the host's program is run again: only the package is to be found.
+        root = str(Path(__file__).parents[2])
+        path = os.pathsep.join([root, *filter(None, [os.environ.get("PYTHONPATH")])])
+        return subprocess.Popen(
+            [sys.executable, "-m", "eddyline", "clusterd", *arguments, f"--ready-fd={writing}"],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            pass_fds=[writing],
+            env={**os.environ, "PYTHONPATH": path},
+            # A signal of the terminal is the host's to deal with.
+            start_new_session=True,
+        )
 
     def _end_children(self) -> None:
         """Asks them to end, then sees to it, and reaps them."""
@@ -183,6 +192,20 @@ class ReplicaProcesses:
             except subprocess.TimeoutExpired:
                 child.kill()
                 child.wait()
+
+
+def _unstarted(process: int, error: Exception) -> Error:
+    hint = "It needs descriptors, a process and threads: raise the limit that was reached (ulimit -n, ulimit -u)."
+    return make_error("58000", f"process {process} of the replica cannot be started: {error}", hint=hint)
+
+
+def _start_relay(process: int, child: subprocess.Popen[bytes]) -> None:
+    assert child.stderr is not None, "it is a pipe"
+    try:
+        threading.Thread(target=_relay, args=(child.stderr,), name=f"log:{process}", daemon=True).start()
+    except RuntimeError:
+        child.stderr.close()
+        raise
 
 
 def _relay(lines: IO[bytes]) -> None:

@@ -50,8 +50,8 @@ def connect(
     """Opens a new database in memory and returns its first session.
 
     ``workers``: threads that maintain views.  ``interactive``: serve reads from a runtime of their own, which
-    never waits for maintenance; otherwise one runtime does both.  ``memory_limit``: bytes that one read's result may
-    take (53200 past it).
+    never waits for maintenance; otherwise one runtime does both.  ``memory_limit``: where ``query_max_memory``
+    starts: bytes that one read may hold while it is computed (53200 past it); None: no bound.
     ``processes``: child processes that maintain the views and answer the reads, with ``workers`` threads each; 0: this
     process does it.  They take longer to start and keep a copy of what they read, but share no interpreter with the
     program, and one that dies is replaced.
