@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import itertools
+import threading
 import time
 from collections import Counter
 from typing import Any
@@ -77,6 +78,25 @@ def test_a_replica_that_the_system_refuses_to_start_is_tried_again(
         assert "can't start new thread" in caplog.text
     finally:
         db.close()
+
+
+@pytest.mark.parametrize("started", range(6))
+def test_of_a_database_that_gets_only_some_of_its_threads_none_goes_on(
+    started: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start, runtimes = threading.Thread.start, ("maint:", "inter:")
+    left = itertools.count(started, -1)
+    before = set(threading.enumerate())
+
+    def refused(self: threading.Thread) -> None:
+        if self.name.startswith(runtimes) and next(left) <= 0:
+            raise RuntimeError("can't start new thread")
+        start(self)
+
+    monkeypatch.setattr(threading.Thread, "start", refused)
+    with pytest.raises(RuntimeError, match="can't start new thread"):
+        Engine(workers=2)
+    assert [t for t in set(threading.enumerate()) - before if t.name.startswith(runtimes)] == []
 
 
 @pytest.mark.parametrize("workers", [1, 2])

@@ -40,8 +40,9 @@ class Pair:
         budget_rows: int = 65_536,
     ) -> None:
         self.registries = [SharingRegistry() for _ in range(workers)]
-        self.interactive, self.maintenance = (
-            Runtime(
+
+        def runtime(role: Role) -> Runtime:
+            return Runtime(
                 storage,
                 hasher,
                 role=role,
@@ -55,9 +56,14 @@ class Pair:
                 activation_ns=activation_ns,
                 budget_rows=budget_rows,
             )
-            # The reader is connected to the registries before anything can be published.
-            for role in (Role.INTERACTIVE, Role.MAINTENANCE)
-        )
+
+        # The reader is connected to the registries before anything can be published.
+        self.interactive = runtime(Role.INTERACTIVE)
+        try:
+            self.maintenance = runtime(Role.MAINTENANCE)
+        except BaseException:
+            self.interactive.close()
+            raise
         self._endpoint = Multiplexer(self.maintenance, self.interactive, listener)
 
     @property

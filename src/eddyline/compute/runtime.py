@@ -162,8 +162,14 @@ class Runtime:
             )
             for name, each in (self._driven if threads else ())
         ]
-        for thread in self._threads:
-            thread.start()
+        try:
+            for thread in self._threads:
+                thread.start()
+        except BaseException:
+            # The system has no thread left: those that run end, so that another try finds what they took.
+            self._threads = [thread for thread in self._threads if thread.ident is not None]
+            self.close()
+            raise
 
     @property
     def failed(self) -> bool:
