@@ -10,7 +10,7 @@ import pytest
 
 import eddyline
 
-SLOW = "SELECT count(*) FROM generate_series(1, 3000) AS a (x), generate_series(1, 3000) AS b (y) WHERE x * y % 7 = 3"
+SLOW = "SELECT count(*) FROM generate_series(1, 20000) AS a (x), generate_series(1, 20000) AS b (y) WHERE x * y % 7 = 3"
 
 
 def run(body: Callable[[eddyline.AsyncConnection], Awaitable[None]]) -> None:

@@ -29,7 +29,7 @@ _NOT_PORTABLE = frozenset(
         "extract_interval", "extract_time", "floor", "guarded_divide", "interval_divide", "justify", "left",
         "like", "local_at_time_zone", "lpad", "mod", "modulo", "numeric_divide", "numeric_multiply",
         "octet_length", "operator_chain", "plus_interval", "position", "power_numeric", "regex",
-        "regexp_replace", "right", "round", "round_to_int", "row_compare", "row_distinct", "row_in",
+        "regexp_replace", "right", "round", "round_to_int", "row_compare", "row_distinct", "row_in", "row_is_null",
         "row_in_list", "sign", "split_part", "stddev", "stddev_float", "string_agg_bytea", "substring",
         "sum_interval", "time_minus", "translate", "trunc", "trunc_in_zone", "type_bytea", "type_char",
         "type_free_numeric", "type_interval", "type_time", "type_timestamptz", "variance",
