@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from typing import Any
 
@@ -17,6 +18,7 @@ from eddyline.plan.dataflow import Reduce, ReduceFunctions
 from eddyline.repr.batch import Batch
 from eddyline.repr.time import Frontier, Time
 from eddyline.repr.types import BIGINT, TEXT
+from eddyline.trace.hasher import HASH_BITS_VARIABLE
 from eddyline.trace.run import Layout
 from tests.compute.operator_harness import AS_OF, context
 
@@ -63,6 +65,7 @@ def kernels_per_batch(monkeypatch: pytest.MonkeyPatch, groups: int) -> Counter[s
     return Counter({name: n for name, n in calls.items() if name not in AMORTISED})
 
 
+@pytest.mark.skipif(HASH_BITS_VARIABLE in os.environ, reason="rows whose hashes collide are looked at one by one")
 def test_a_batch_runs_as_many_kernels_over_many_groups_as_over_few(monkeypatch: pytest.MonkeyPatch) -> None:
     few, many = (kernels_per_batch(monkeypatch, groups) for groups in (1_000, 60_000))
     assert few == many
