@@ -49,6 +49,7 @@ from eddyline.storage.collection import Collection, CollectionKind, Commit, Foll
 from eddyline.storage.reader import Reader
 from eddyline.storage.routes import Delivery, Routes
 from eddyline.storage.selection import selected_hashes
+from eddyline.storage.watchers import Watchers
 from eddyline.trace.hasher import Hasher
 
 __all__ = ["MirrorStore"]
@@ -171,7 +172,7 @@ class MirrorStore:
         self._unsettled: dict[_Mirror, None] = {}
         self._uppers: dict[str, Frontier] = {}
         self._unwritten: dict[str, deque[StageView | WriteView]] = {}
-        self._watchers: dict[int, Callable[[Committed], None]] = {}
+        self._watchers = Watchers(self._state)
         self._tokens = 0
         self._closed = False
         # The receiving thread's: what was changed in tables since a time was last closed.
@@ -314,7 +315,7 @@ class MirrorStore:
             self._changed.add(mirror.id)
             self._touched |= dict.fromkeys(committed.touched)
             self._changed_rows += committed.rows
-        self._notify(committed)
+        self._watchers.notify(committed)
 
     def _publish(self, mirror: _Mirror, collection: Collection, upper: Frontier) -> Committed:
         """Needs ``turn``."""
@@ -348,7 +349,7 @@ class MirrorStore:
         self._changed.clear()
         self._touched.clear()
         self._changed_rows = 0
-        self._notify(committed)
+        self._watchers.notify(committed)
 
     def _remember(self, id: str, upper: Frontier) -> None:
         self._uppers[id] = max(upper, self._uppers.get(id, upper))
@@ -538,22 +539,7 @@ class MirrorStore:
 
     def watch(self, callback: Callable[[Committed], None]) -> Callable[[], None]:
         """See ``protocol.sources.Storage``."""
-        with self._state:
-            self._tokens += 1
-            token = self._tokens
-            self._watchers[token] = callback
-
-        def end() -> None:
-            with self._state:
-                self._watchers.pop(token, None)
-
-        return end
-
-    def _notify(self, committed: Committed) -> None:
-        with self._state:
-            watchers = list(self._watchers.values())
-        for watcher in watchers:
-            watcher(committed)
+        return self._watchers.add(callback)
 
     def work(self, fuel_rows: int) -> bool:
         """See ``protocol.sources.Storage``."""

@@ -36,6 +36,7 @@ from eddyline.storage.collection import Collection, CollectionKind, Commit, Foll
 from eddyline.storage.reader import Reader
 from eddyline.storage.routes import Delivery, Routes
 from eddyline.storage.selection import selected_hashes
+from eddyline.storage.watchers import Watchers
 from eddyline.trace.hasher import Hasher
 from eddyline.trace.run import consolidate
 
@@ -110,7 +111,7 @@ class TableStore:
         self._unsettled: dict[Collection, None] = {}  # those with something to fold or merge, in the order of writing
         self._unread: set[Collection] = set()  # those with a follower that has commits queued
         self._tables_upper = Frontier(MIN_TIME)
-        self._watchers: dict[int, Callable[[Committed], None]] = {}
+        self._watchers = Watchers(self._state)
         self._next_token = 0
         self._holds_of_all = Holds()
         self._work_from = 0
@@ -310,7 +311,7 @@ class TableStore:
                     written.append((collection, collection.write(net, None, Frontier(time + 1))))
             touched = self._publish(written, time)
         rows = sum(commit.row_count() for _, commit in written)
-        self._notify(Committed(frozenset(c.id for c, _ in changes), touched, rows))
+        self._watchers.notify(Committed(frozenset(c.id for c, _ in changes), touched, rows))
 
     def _publish(self, written: list[tuple[Collection, Commit]], time: Time) -> list[SourceReader]:
         """Makes the commit visible; returns the selective readers that it touches."""
@@ -383,7 +384,7 @@ class TableStore:
             if since is not None:
                 collection.compact(since)
         self._unsettle(collection)
-        self._notify(Committed(frozenset((id,)), touched, sum(part.row_count() for part in parts)))
+        self._watchers.notify(Committed(frozenset((id,)), touched, sum(part.row_count() for part in parts)))
 
     @contextmanager
     def _routed(self, written: Sequence[tuple[Collection, Commit]]) -> Iterator[list[tuple[Collection, Delivery]]]:
@@ -581,22 +582,7 @@ class TableStore:
 
     def watch(self, callback: Callable[[Committed], None]) -> Callable[[], None]:
         """See ``protocol.sources.Storage``."""
-        with self._state:
-            self._next_token += 1
-            token = self._next_token
-            self._watchers[token] = callback
-
-        def end() -> None:
-            with self._state:
-                self._watchers.pop(token, None)
-
-        return end
-
-    def _notify(self, committed: Committed) -> None:
-        with self._state:
-            watchers = list(self._watchers.values())
-        for watcher in watchers:
-            watcher(committed)
+        return self._watchers.add(callback)
 
     def close(self) -> None:
         """Wakes whoever waits for capacity."""
