@@ -1,0 +1,320 @@
+"""Opening a durable directory: what was committed, and a log to go on with.
+
+====================  ==================================================================================
+file                  what it is
+====================  ==================================================================================
+``FORMAT``            the format's number; there once the directory has been made
+``LOCK``              the process that has it open
+``000000000042.log``  commits; the newest one with a good head is where reading begins
+``000000000043.rows`` all rows of one table at one time
+====================  ==================================================================================
+
+Reading begins with the newest log file whose head is good: it has the state, and names the earlier log files and the
+rows files that are still needed.  Whatever else is there was left by a crash and is removed.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import msgspec
+import pyarrow as pa
+
+from eddyline.errors import make_error
+from eddyline.repr.batch import Batch
+from eddyline.storage.files import Files, corrupted, file_error
+from eddyline.storage.frames import FrameReader
+from eddyline.storage.log import DurableLog, Spans, log_name, rows_name
+from eddyline.storage.records import (
+    FORMAT,
+    HEAD,
+    PART,
+    RECORD,
+    LogHead,
+    LogSpan,
+    RowsEnd,
+    RowsFile,
+    State,
+    decode_head,
+    decode_part,
+    decode_record,
+    decode_rows,
+    format_of,
+)
+
+__all__ = ["LOG_FILE_BYTES", "Opened", "is_database", "open_directory", "read_rows_file", "recovered_state"]
+
+_log = logging.getLogger("eddyline.storage")
+LOG_FILE_BYTES = 16 << 20
+_FORMAT_NAME = "FORMAT"
+_NEW_FORMAT_NAME = "FORMAT.new"
+_LOCK_NAME = "LOCK"
+_NUMBERED = re.compile(r"(\d{12})\.(log|rows)")
+
+
+@dataclass(frozen=True, slots=True)
+class Recovered:
+    """``state`` at the end of log file ``newest``, the newest one (0: there is none), which is good up to ``end``."""
+
+    state: State
+    epoch: int
+    newest: int
+    end: int
+
+    def spans(self) -> tuple[LogSpan, ...]:
+        """All log files with rows, oldest first."""
+        return (*self.state.logs, LogSpan(self.newest, self.end)) if self.newest else self.state.logs
+
+
+class Opened:
+    """A directory that has been opened: ``log`` to go on with, and the rows of its tables, to be read once."""
+
+    def __init__(self, files: Files, log: DurableLog) -> None:
+        self.log = log
+        self.state = log.state
+        self._files = files
+        self._spans = (*log.state.logs, log.present)
+
+    def rows(self) -> Iterator[tuple[str, Batch]]:
+        """All updates of all tables that are there: (table, a part of its rows), in no order.
+
+        XX001 for a file that is damaged or missing.  Holds one part at a time.
+        """
+        for id, table in self.state.tables.items():
+            if table.rows is not None:
+                for batch in read_rows_file(self._files, table.rows, id, table.types):
+                    yield id, batch
+        for span in self._spans:
+            yield from self._logged(span)
+
+    def _logged(self, span: LogSpan) -> Iterator[tuple[str, Batch]]:
+        title = f"{self._files.title}/{log_name(span.number)}"
+        with _reading(self._files, log_name(span.number), end=span.end) as frames:
+            for frame in frames:
+                if frame.kind != PART:
+                    continue
+                with _understood(title, frame.offset):
+                    part, message = decode_part(frame.payload)
+                    table = self.state.tables.get(part.table)
+                    if table is None or part.time <= table.start:
+                        continue
+                    batch = decode_rows(part, message, table.types)
+                self.log.spans.add(span.number, part.table, part.time, frame.end - frame.offset)
+                yield part.table, batch
+            if frames.offset != span.end:
+                raise corrupted(title, f"It is not readable at byte {frames.offset} of {span.end}.")
+
+
+def open_directory(files: Files, *, log_file_bytes: int = LOG_FILE_BYTES) -> Opened:
+    """Opens the directory, which is made if nothing is there.
+
+    Raises 55006 while it is open elsewhere, 0A000 for a newer format, 42809 for something else than a database, XX001
+    where a file is damaged, and ``file_error``'s where the system refuses.
+    """
+    with _system_errors("open", files.title):
+        lock = files.lock()
+        try:
+            recovered = recovered_state(files) if is_database(files) else _no_state()
+            fresh = recovered.newest == 0
+            if not fresh:
+                _make_safe(files, recovered.newest)
+            carried = _carried(files, recovered) if recovered.end < log_file_bytes // 2 else None
+            logs = recovered.spans() if carried is None else recovered.state.logs
+            state = msgspec.structs.replace(recovered.state, logs=logs)
+            log = DurableLog(
+                files, lock, state=state, epoch=recovered.epoch + 1, spans=Spans(), file_bytes=log_file_bytes
+            )
+            keep = {rows_name(t.rows.number) for t in state.tables.values() if t.rows is not None}
+            keep |= {log_name(span.number) for span in state.logs}
+            numbered = [name for name in files.names() if _NUMBERED.fullmatch(name)]
+            # A name that a crash left is never used for something else before it is gone.
+            used = [int(name[:12]) for name in numbered]
+            state.next_file = max([state.next_file, *(number + 1 for number in used)])
+            log.begin(carried or ())
+            if fresh:
+                _write_format(files)
+            log.discard(name for name in numbered if name not in keep)
+            log.remove_leftover()
+        except BaseException:
+            lock.release()
+            raise
+    return Opened(files, log)
+
+
+def _carried(files: Files, recovered: Recovered) -> list[memoryview]:
+    """The parts of the newest log file that are still needed, so that many openings do not make many small files."""
+    if not recovered.newest:
+        return []
+    title = f"{files.title}/{log_name(recovered.newest)}"
+    kept: list[memoryview] = []
+    with _reading(files, log_name(recovered.newest), end=recovered.end) as frames:
+        for frame in frames:
+            if frame.kind == PART:
+                with _understood(title, frame.offset):
+                    part, _ = decode_part(frame.payload)
+                table = recovered.state.tables.get(part.table)
+                if table is not None and part.time > table.start:
+                    kept.append(frame.payload)
+    return kept
+
+
+def _make_safe(files: Files, number: int) -> None:
+    """What a killed process had written, and not synced, was read like the rest: from here on it counts."""
+    file = files.open(log_name(number))
+    try:
+        file.sync()
+    finally:
+        file.close()
+
+
+def is_database(files: Files) -> bool:
+    """Whether a directory was made here before.  0A000 for a newer format, 42809 where something else is."""
+    names = set(files.names())
+    if _FORMAT_NAME in names:
+        _check_format(files)
+        return True
+    if any(not _NUMBERED.fullmatch(n) and n not in (_LOCK_NAME, _NEW_FORMAT_NAME) for n in names):
+        raise make_error(
+            "42809",
+            f'directory "{files.title}" is not a database',
+            detail="There are other files in it.",
+            hint="Give a database a directory of its own, one that is empty or not there yet.",
+        )
+    return False
+
+
+def _check_format(files: Files) -> None:
+    file = files.open(_FORMAT_NAME)
+    try:
+        text = file.read(0, 64).decode("ascii", "replace")
+    finally:
+        file.close()
+    found = re.fullmatch(r"eddyline directory, format (\d+)\n", text)
+    if found is None:
+        raise corrupted(f"{files.title}/{_FORMAT_NAME}", "It does not name a format.")
+    _check_version(files.title, int(found[1]))
+
+
+def _check_version(title: str, version: int) -> None:
+    if version > FORMAT:
+        raise make_error(
+            "0A000",
+            f'directory "{title}" has format {version}, which this version does not read',
+            detail=f"The newest format that it reads is {FORMAT}.",
+            hint="Open it with the version that wrote it, or a newer one.",
+        )
+
+
+def _write_format(files: Files) -> None:
+    """The last step of making a directory."""
+    if _NEW_FORMAT_NAME in files.names():
+        files.remove(_NEW_FORMAT_NAME)
+    file = files.create(_NEW_FORMAT_NAME)
+    try:
+        file.write(f"eddyline directory, format {FORMAT}\n".encode("ascii"), 0)
+        file.sync()
+    finally:
+        file.close()
+    files.rename(_NEW_FORMAT_NAME, _FORMAT_NAME)
+    files.sync_names()
+
+
+def _no_state() -> Recovered:
+    """Of a directory that was never made whole: nothing can have been committed to it."""
+    return Recovered(State.initial(), 0, 0, 0)
+
+
+def recovered_state(files: Files) -> Recovered:
+    """What the newest log file with a good head adds up to.  XX001 if it is damaged, or there is none."""
+    logs = (name for name in files.names() if _NUMBERED.fullmatch(name) and name.endswith(".log"))
+    for number in sorted((int(name[:12]) for name in logs), reverse=True):
+        title = f"{files.title}/{log_name(number)}"
+        with _reading(files, log_name(number)) as frames:
+            head = next(iter(frames), None)
+            if head is None or head.kind != HEAD:
+                if head is None and frames.torn():
+                    _log.info("%s was never begun", title)
+                    continue
+                raise corrupted(title, "Its head is not readable.")
+            with _understood(title, 0):
+                _check_version(files.title, format_of(head.payload))
+                found = decode_head(head.payload)
+            carried_end = frames.offset + found.carried
+            while frames.offset < carried_end and next(iter(frames), None) is not None:
+                continue
+            if frames.offset < carried_end:
+                if frames.torn():
+                    _log.info("%s was never begun", title)
+                    continue
+                raise corrupted(title, f"It is not readable at byte {frames.offset}.")
+            return _followed(title, found, frames)
+    raise corrupted(files.title, "It has no log file with a readable head.")
+
+
+def _followed(title: str, head: LogHead, frames: FrameReader) -> Recovered:
+    """The head's state with what follows it."""
+    state, end = head.state, frames.offset
+    for frame in frames:
+        if frame.kind == RECORD:
+            with _understood(title, frame.offset):
+                state.apply(decode_record(frame.payload))
+            end = frame.end
+    if not frames.whole and not frames.torn():
+        raise corrupted(title, f"It is not readable at byte {frames.offset}, and is good behind that.")
+    return Recovered(state, head.epoch, head.number, end)
+
+
+def read_rows_file(files: Files, rows: RowsFile, table: str, types: tuple[pa.DataType, ...]) -> Iterator[Batch]:
+    """The rows of a rows file, part by part.  XX001 unless it is whole."""
+    title = f"{files.title}/{rows_name(rows.number)}"
+    parts = count = 0
+    with _reading(files, rows_name(rows.number)) as frames:
+        for frame in frames:
+            with _understood(title, frame.offset):
+                if frame.kind == RECORD:
+                    break
+                part, message = decode_part(frame.payload)
+                batch = decode_rows(part, message, types)
+            if part.table != table:
+                raise corrupted(title, f"It has rows of {part.table} instead of {table}.")
+            parts, count = parts + 1, count + len(batch)
+            yield batch
+        else:
+            raise corrupted(title, f"It is not readable at byte {frames.offset}.")
+        with _understood(title, frame.offset):
+            end = decode_record(frame.payload)
+        if end != RowsEnd(parts, count) or count != rows.rows:
+            raise corrupted(title, f"It has {count} rows instead of {rows.rows}.")
+
+
+@contextmanager
+def _reading(files: Files, name: str, *, end: int | None = None) -> Iterator[FrameReader]:
+    try:
+        file = files.open(name)
+    except FileNotFoundError as error:
+        raise corrupted(f"{files.title}/{name}", "It is missing.") from error
+    try:
+        yield FrameReader(file, end=end)
+    finally:
+        file.close()
+
+
+@contextmanager
+def _understood(title: str, offset: int) -> Iterator[None]:
+    """Whole frames that say something else than they should are damage too."""
+    try:
+        yield
+    except (msgspec.MsgspecError, pa.ArrowException, KeyError, ValueError) as error:
+        raise corrupted(title, f"The frame at byte {offset} is not understood: {error}") from error
+
+
+@contextmanager
+def _system_errors(what: str, title: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise file_error(error, what, title) from error

@@ -1,0 +1,196 @@
+"""Group commit: commits enter in order, share a sync, and become visible in order once they are safe.
+
+A commit is checked and put into the tables first, where nobody sees it, so that the next one is checked against it;
+then it is queued here.  Whoever waits for one writes everything that is queued with one sync and makes it visible; the
+others wait for that, or find it done.  Commits that come while a sync is under way share the next one.
+
+If it cannot be written, all that is queued is taken back, latest first: later commits were checked against earlier
+ones.
+A commit that was acknowledged before it was safe (``synchronous_commit`` off) stays queued and is tried again.
+
+Locks, in order: whoever orders commits (the database's commit lock), ``_turn`` (who writes), ``_queue_lock`` (O(1)
+steps).
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from eddyline.errors import Error, make_error
+from eddyline.repr.batch import Batch
+from eddyline.storage.log import Changes, DurableLog
+from eddyline.storage.records import Installed, Released
+
+__all__ = ["GroupCommit", "QueuedCommit"]
+
+_log = logging.getLogger("eddyline.storage")
+
+
+@dataclass(eq=False, slots=True)
+class QueuedCommit:
+    """``publish`` makes it visible, ``take_back`` undoes what was done to the tables; one of them is called, once.
+
+    ``time`` None: it changes documents alone.
+    """
+
+    time: int | None
+    writes: Mapping[str, Batch]
+    changes: Changes
+    publish: Callable[[], None]
+    take_back: Callable[[], None]
+    #: made visible, and acknowledged, before it was safe
+    early: bool = False
+    settled: bool = False
+    failure: Error | None = None
+
+
+class GroupCommit:
+    """``to_disk``: whether commits are synced to the disk, or just written (the setting ``fsync``), asked each time."""
+
+    def __init__(self, log: DurableLog, *, to_disk: Callable[[], bool] = lambda: True) -> None:
+        self._log = log
+        self._to_disk = to_disk
+        self._turn = threading.Lock()
+        self._queue_lock = threading.Lock()
+        # Guarded by _queue_lock: what is not written yet; how many of all commits under way are not visible; how often
+        # commits were taken back, counted at the beginning and at the end of it.
+        self._queue: list[QueuedCommit] = []
+        self._invisible = 0
+        self._retreats = 0
+        #: how often commits were written; changed with ``_turn`` held
+        self.groups = 0
+
+    def ticket(self) -> int:
+        """What ``add`` wants, to be asked for before the commit is checked.  Waits while commits are taken back."""
+        while True:
+            with self._queue_lock:
+                if self._retreats % 2 == 0:
+                    return self._retreats
+            with self._turn:
+                continue
+
+    def add(self, commit: QueuedCommit, ticket: int, *, wait: bool = True) -> None:
+        """Queues a commit.  Calls come in the order of the commits' times, one at a time.
+
+        Without ``wait`` it is made visible at once if all before it are, so that nobody need wait for it.  If earlier
+        commits were taken back since the ticket this one is too: 40001.
+        """
+        with self._queue_lock:
+            stale = self._retreats != ticket
+            if not stale:
+                commit.early = not wait and not self._invisible
+                self._invisible += not commit.early
+                self._queue.append(commit)
+        if stale:
+            commit.take_back()
+            raise make_error(
+                "40001",
+                "could not serialize access due to a failed commit",
+                detail="A commit that this one was checked against could not be written.",
+                hint="Retry the transaction.",
+            )
+        if commit.early:
+            commit.publish()
+
+    def wait(self, commit: QueuedCommit) -> None:
+        """Returns once the commit is visible, and safe unless it was ``early``.  Raises why it never will be."""
+        if not commit.early:
+            with self._turn:
+                if not commit.settled:
+                    self._flush()
+        if commit.failure is not None:
+            raise commit.failure
+
+    def flush(self) -> None:
+        """Writes everything that is queued.  Raises what keeps acknowledged commits in the queue."""
+        with self._turn:
+            problem = self._flush()
+        if problem is not None:
+            raise problem
+
+    @property
+    def behind(self) -> bool:
+        """Whether anything is queued."""
+        with self._queue_lock:
+            return bool(self._queue)
+
+    @contextmanager
+    def exclusive(self) -> Iterator[DurableLog]:
+        """The log, while nothing is being written: for single records and O(1) steps."""
+        with self._turn:
+            yield self._log
+
+    def record(self, record: Installed | Released) -> None:
+        """Writes what compaction has to say, safely, and removes what is not needed then."""
+        with self._turn:
+            self._log.write_record(record)
+            self._log.sync()
+            self._log.remove_leftover()
+
+    def close(self) -> None:
+        """Writes what is queued and one more record, so that damage to the last commit would be told from a torn end.
+
+        Gives the directory back whatever happens.  Raises what kept acknowledged commits from being written.
+        """
+        with self._turn:
+            problem = self._flush()
+            try:
+                self._log.write_record(Released(()))
+                self._log.sync()
+                self._log.remove_leftover()
+            except Error as other:
+                _log.warning("the directory is closed without its last record: %s", other.message)
+            finally:
+                self._log.close()
+        if problem is not None:
+            raise problem
+
+    def reserve(self, time: int) -> None:
+        """Makes sure that no commit after a crash has ``time`` or an earlier one.  A sync about once a second."""
+        if time > self._log.reserved:
+            with self._turn:
+                if time > self._log.reserved:
+                    self._write([(time, {}, Changes())])
+
+    def _flush(self) -> Error | None:
+        """What keeps early commits from being written; the others have it as their failure.  Needs ``_turn``."""
+        with self._queue_lock:
+            group, self._queue = self._queue, []
+        if not group:
+            return None
+        try:
+            self._write([(c.time, c.writes, c.changes) for c in group])
+        except Error as problem:
+            return problem if self._retreat(group, problem) else None
+        for commit in group:
+            if not commit.early:
+                commit.publish()
+            commit.settled = True
+        with self._queue_lock:
+            self._invisible -= sum(not c.early for c in group)
+        return None
+
+    def _write(self, commits: list[tuple[int | None, Mapping[str, Batch], Changes]]) -> None:
+        self._log.write_commits(commits)
+        self._log.sync(to_disk=self._to_disk())
+        self.groups += 1
+        self._log.remove_leftover()
+
+    def _retreat(self, group: list[QueuedCommit], problem: Error) -> bool:
+        """Takes everything back that nobody has seen; whether early commits are left, which are queued again."""
+        with self._queue_lock:
+            self._retreats += 1
+            group, self._queue = [*group, *self._queue], []
+        lost = [c for c in group if not c.early]
+        for commit in reversed(lost):
+            commit.take_back()
+            commit.failure, commit.settled = problem, True
+        with self._queue_lock:
+            self._queue = [c for c in group if c.early]
+            self._invisible -= len(lost)
+            self._retreats += 1
+            return bool(self._queue)
