@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import os
-import select
 import signal
 import socket
 import subprocess
 import sys
-import tempfile
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -21,20 +18,15 @@ from eddyline.compute.layout import RuntimeConfig, WorkerLayout
 from eddyline.compute.placement import Role
 from eddyline.compute.thread_placement import core_plan
 from eddyline.controller.processes import ReplicaSpec, process_arguments
-from eddyline.controller.remote import RemoteReplica
 from eddyline.errors import DatabaseError
 from eddyline.plan.dataflow import DataflowDescription, ExportIndex, ImportIndex
 from eddyline.protocol.framing import Frames
 from eddyline.protocol.handshake import PROTOCOL_VERSION, Greeting, Purpose, Welcome, greet
 from eddyline.protocol.messages import (
     CreateDataflow,
-    CreateInstance,
     Frontiers,
-    Hello,
-    InitializationComplete,
     Peek,
     PeekResponse,
-    Response,
     Schedule,
     Status,
     UpdateConfiguration,
@@ -42,54 +34,9 @@ from eddyline.protocol.messages import (
 from eddyline.protocol.sockets import connect_to
 from eddyline.repr.batch import Batch
 from eddyline.repr.time import EMPTY
-from eddyline.storage.store import TableStore
 from eddyline.testing.driver import PAIR, index_on
-from eddyline.trace.hasher import Hasher
-from tests.compute.runtime_harness import identity, pairs
-
-WAIT_SECONDS = 120.0
-
-
-class Processes:
-    """``eddyline clusterd`` started as its supervisor would; ends what is left of them."""
-
-    def __init__(self, spec: ReplicaSpec) -> None:
-        self.directory = Path(tempfile.mkdtemp(prefix="eddyline-test-"))
-        self.addresses = [str(self.directory / f"control{p}") for p in range(spec.processes)]
-        self.children: list[subprocess.Popen[str]] = []
-        self.ready: list[int] = []
-        self.spec = spec
-
-    def start(self) -> None:
-        for p in range(self.spec.processes):
-            reading, writing = os.pipe()
-            arguments = process_arguments(self.spec, p, self.directory, hash_seed=7)
-            command = [sys.executable, "-m", "eddyline", "clusterd", *arguments, f"--ready-fd={writing}"]
-            self.children.append(subprocess.Popen(command, stderr=subprocess.PIPE, pass_fds=[writing], text=True))
-            os.close(writing)
-            self.ready.append(reading)
-        for descriptor in self.ready:
-            readable, _, _ = select.select([descriptor], [], [], WAIT_SECONDS)
-            assert readable
-            assert os.read(descriptor, 1) == b"\n", "it says that it listens"
-            os.close(descriptor)
-        self.ready = []
-
-    def ended(self, process: int = 0) -> tuple[int, list[str]]:
-        """Exit status and log lines."""
-        _, text = self.children[process].communicate(timeout=WAIT_SECONDS)
-        return self.children[process].returncode, text.splitlines()
-
-    def close(self) -> None:
-        for child in self.children:
-            if child.poll() is None:
-                child.kill()
-            child.wait()
-            if child.stderr is not None:
-                child.stderr.close()
-        for path in self.directory.iterdir():
-            path.unlink()
-        self.directory.rmdir()
+from tests.clusterd.harness import WAIT_SECONDS, Controller, Processes
+from tests.compute.runtime_harness import identity
 
 
 @pytest.fixture
@@ -99,43 +46,13 @@ def solo() -> Iterator[Processes]:
     processes.close()
 
 
-class Controller:
-    """A store with one table, and a connection to processes."""
-
-    def __init__(self, processes: Processes) -> None:
-        self.responses: list[Response] = []
-        self.changed = threading.Condition()
-        hasher = Hasher(7)
-        self.store = TableStore(hasher)
-        self.store.create_table("u1", PAIR, key=None, names=("k", "v"), table="t", constraint="", at=0)  # type: ignore[arg-type]  # a time
-        self.store.append({"u1": pairs([(1, 10), (2, 20)])}, 1)  # type: ignore[arg-type]  # a time
-        self.replica = RemoteReplica(processes.addresses, self.store, hasher, self.take)
-
-    def take(self, response: Response) -> None:
-        with self.changed:
-            self.responses.append(response)
-            self.changed.notify_all()
-
-    def begin(self, nonce: str) -> None:
-        for command in (Hello(nonce), CreateInstance(), InitializationComplete()):
-            self.replica.send(command)
-
-    def first(self, kind: type[Response]) -> Response:
-        def found() -> list[Response]:
-            return [r for r in self.responses if isinstance(r, kind)]
-
-        with self.changed:
-            assert self.changed.wait_for(lambda: bool(found()), WAIT_SECONDS), self.responses
-            return found()[0]
-
-
 def test_strangers_are_told_so_and_harm_nobody(solo: Processes) -> None:
     """Garbage before and after the greeting, another version, a wrong purpose, a stale socket file, a second owner."""
     stale = socket.socket(socket.AF_UNIX)
     stale.bind(solo.addresses[0])
     stale.close()
     solo.start()
-    controller = Controller(solo)
+    controller = Controller(solo.addresses)
     controller.begin("one")
     with connect_to(solo.addresses[0]) as stranger:
         stranger.sendall(b"GET / HTTP/1.1\r\nHost: eddyline\r\n\r\n")
@@ -162,7 +79,7 @@ def test_strangers_are_told_so_and_harm_nobody(solo: Processes) -> None:
     assert isinstance(status, Status)
     assert status.fatal
     controller.replica.close()
-    controller = Controller(solo)
+    controller = Controller(solo.addresses)
     controller.begin("two")
     controller.replica.send(CreateDataflow(index_on("u2", "u1", 1)))
     controller.replica.send(Schedule("u2"))
@@ -190,7 +107,7 @@ def test_strangers_are_told_so_and_harm_nobody(solo: Processes) -> None:
 def test_a_failing_thread_ends_the_process_with_one_line(solo: Processes) -> None:
     """A dataflow over an index that is not there: rendering raises."""
     solo.start()
-    controller = Controller(solo)
+    controller = Controller(solo.addresses)
     controller.begin("one")
     operators = (ImportIndex("u9", PAIR, (0,)), ExportIndex("u3", "u9", 0, (0,), PAIR))
     controller.replica.send(CreateDataflow(DataflowDescription("d", operators, 1, EMPTY)))
@@ -208,7 +125,7 @@ def test_a_process_without_a_controller_ends() -> None:
     processes = Processes(ReplicaSpec(interactive=True, orphan_seconds=1.0))
     try:
         processes.start()
-        controller = Controller(processes)
+        controller = Controller(processes.addresses)
         controller.begin("one")
         controller.replica.send(UpdateConfiguration({"workload_class": "test"}))
         controller.replica.send(CreateDataflow(index_on("u2", "u1", 1)))
@@ -228,7 +145,7 @@ def test_processes_of_a_replica_die_together() -> None:
     processes = Processes(ReplicaSpec(processes=2, interactive=True))
     try:
         processes.start()
-        controller = Controller(processes)
+        controller = Controller(processes.addresses)
         controller.begin("one")
         controller.replica.send(CreateDataflow(index_on("u2", "u1", 1)))
         controller.first(Frontiers)
@@ -241,7 +158,7 @@ def test_processes_of_a_replica_die_together() -> None:
         assert isinstance(status, Status)
         assert status.fatal
         with pytest.raises(DatabaseError) as gone:
-            Controller(processes)
+            Controller(processes.addresses)
         assert gone.value.sqlstate == "08001"
         controller.replica.close()
     finally:

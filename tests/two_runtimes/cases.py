@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from eddyline.protocol.soft_assertion import handled_by
-from tests.two_runtimes import test_invariants, test_protocol, test_sql
+from tests.two_runtimes import test_invariants, test_processes, test_protocol, test_sql
 
 Test = Callable[..., None]
 
@@ -19,7 +19,7 @@ _NUMBERED = ("test_i", "test_p")
 def numbered_tests() -> dict[str, Test]:
     """By number, as in ``i01`` and ``p01``; where two have one number, the one that drives the replica by hand."""
     found: dict[str, Test] = {}
-    for module in (test_invariants, test_protocol, test_sql):
+    for module in (test_invariants, test_protocol, test_processes, test_sql):
         for name, test in vars(module).items():
             if name.startswith(_NUMBERED) and name[6:8].isdigit():
                 found.setdefault(name[5:8], test)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterable
 from typing import Any
 
 import msgspec
 import pytest
 
+from eddyline.clusterd.command_stream import CommandStream
+from eddyline.clusterd.mesh import Mesh
 from eddyline.compute import interactive as interactive_module
 from eddyline.compute import ledger as ledger_module
 from eddyline.compute.exports import IndexExport
@@ -415,6 +418,23 @@ def connections_record_anew(patch: Patch) -> None:
     patch.setattr(InteractiveWorker, "_record_logs", record)
 
 
+def rows_and_commands_arrive_in_turn(patch: Patch) -> None:
+    """As on one connection."""
+    turn = threading.Lock()
+    take_rows, take_command = Mesh._take, CommandStream.take_passed_on
+
+    def rows(self: Mesh, message: Any) -> None:
+        with turn:
+            take_rows(self, message)
+
+    def command(self: CommandStream[Any], passed_on: Command) -> None:
+        with turn:
+            take_command(self, passed_on)
+
+    patch.setattr(Mesh, "_take", rows)
+    patch.setattr(CommandStream, "take_passed_on", command)
+
+
 MUTANTS: dict[str, Mutant] = {
     "i01": imports_not_held,
     "i02": compaction_is_broadcast,
@@ -459,4 +479,5 @@ MUTANTS: dict[str, Mutant] = {
     "p19": logs_are_waited_for,
     "p20": each_log_at_its_own_time,
     "p21": connections_record_anew,
+    "p22": rows_and_commands_arrive_in_turn,
 }

@@ -21,8 +21,10 @@ from typing import Final
 
 from eddyline.clusterd.command_stream import CommandStream
 from eddyline.clusterd.config import ClusterdConfig
+from eddyline.clusterd.meeting import meet
 from eddyline.clusterd.mesh import Mesh
 from eddyline.clusterd.mirror import MirrorStore
+from eddyline.clusterd.relay import Relay
 from eddyline.compute.pair import Pair
 from eddyline.compute.placement import Role
 from eddyline.compute.process_settings import OwnSettings
@@ -71,22 +73,9 @@ class Host:
             config.compute.process, send=self._send, pass_on=self._pass_on
         )
         self._listener = listen_at(config.listen)
-        configs = {Role.SOLO if config.interactive is None else Role.MAINTENANCE: config.compute}
-        if config.interactive is not None:
-            configs[Role.INTERACTIVE] = config.interactive
-        self._meshes = {
-            role: Mesh(
-                Purpose.INTERACTIVE if role is Role.INTERACTIVE else Purpose.MAINTENANCE,
-                runtime,
-                command=self._stream.take_passed_on,
-                lost=self._peer_lost,
-            )
-            for role, runtime in configs.items()
-        }
-        for mesh in self._meshes.values():
-            mesh.meet()
+        self._meshes, self._relay = self._meet()
         cores = sorted(os.sched_getaffinity(0)) if config.core_affinity else []
-        plan = core_plan(config.compute, list(configs), cores) if cores else None
+        plan = core_plan(config.compute, list(self._meshes), cores) if cores else None
         placement = ThreadPlacement(plan, config.maintenance_nice)
         mailboxes = {role: mesh.mailboxes for role, mesh in self._meshes.items()}
         workers, configure = layout.workers, settings.apply
@@ -102,6 +91,19 @@ class Host:
             )
         self.replica.listen(self._respond, lambda: self._end(FAILED, "the replica ended"))
 
+    def _meet(self) -> tuple[dict[Role, Mesh], Relay]:
+        """Connects the runtimes, and the stream of commands, to those of the other processes; waits for them."""
+        config = self._config
+        lead = Role.SOLO if config.interactive is None else Role.MAINTENANCE
+        met = meet(config.compute, (Purpose.MAINTENANCE, Purpose.PASSED_ON))
+        relay = Relay(met[Purpose.PASSED_ON], take=self._stream.take_passed_on, lost=self._peer_lost)
+        meshes = {lead: Mesh(Purpose.MAINTENANCE, config.compute, met[Purpose.MAINTENANCE], lost=self._peer_lost)}
+        if config.interactive is not None:
+            met = meet(config.interactive, (Purpose.INTERACTIVE,))
+            reads = Mesh(Purpose.INTERACTIVE, config.interactive, met[Purpose.INTERACTIVE], lost=self._peer_lost)
+            meshes[Role.INTERACTIVE] = reads
+        return meshes, relay
+
     # -- life -----------------------------------------------------------------------------------------------------
 
     def run(self) -> int:
@@ -109,6 +111,7 @@ class Host:
         threading.excepthook = self._thread_failed
         for mesh in self._meshes.values():
             mesh.start()
+        self._relay.start()
         threading.Thread(target=self._accept, name="accept", daemon=True).start()
         if self._config.ready_fd is not None:
             os.write(self._config.ready_fd, b"\n")
@@ -153,6 +156,7 @@ class Host:
             link.close()
         for mesh in self._meshes.values():
             mesh.close()
+        self._relay.close()
         self.mirrors.close()
         self.replica.close()
 
@@ -252,7 +256,7 @@ class Host:
         self.replica.send(command)
 
     def _pass_on(self, command: Command) -> None:
-        next(iter(self._meshes.values())).pass_on(command)
+        self._relay.pass_on(command)
 
     def _respond(self, response: Response) -> None:
         link = self._stream.answering

@@ -11,16 +11,16 @@ import pyarrow as pa
 from eddyline.errors import make_error
 from eddyline.protocol.measures_messages import ProcessMeasures, ReportMeasures
 from eddyline.protocol.messages import Command, Response
-from eddyline.protocol.peer_messages import PeerMessage
+from eddyline.protocol.peer_messages import Exchanged
 from eddyline.protocol.storage_messages import StorageRequest, StorageUpdate
 from eddyline.repr.batch import Batch
 from eddyline.repr.types import SqlType, arrow_type
 
 __all__ = [
     "decode_command",
+    "decode_exchanged",
     "decode_from_controller",
     "decode_from_process",
-    "decode_peer_message",
     "decode_response",
     "decode_storage_request",
     "decode_storage_update",
@@ -83,12 +83,10 @@ _from_controller: msgspec.msgpack.Decoder[Any] = msgspec.msgpack.Decoder(Command
 _from_process: msgspec.msgpack.Decoder[Any] = msgspec.msgpack.Decoder(Response | ProcessMeasures, ext_hook=_ext_hook)
 _requests: msgspec.msgpack.Decoder[Any] = msgspec.msgpack.Decoder(StorageRequest, ext_hook=_ext_hook)
 _updates: msgspec.msgpack.Decoder[Any] = msgspec.msgpack.Decoder(StorageUpdate, ext_hook=_ext_hook)
-_peer_messages: msgspec.msgpack.Decoder[Any] = msgspec.msgpack.Decoder(PeerMessage, ext_hook=_ext_hook)
+_exchanged: msgspec.msgpack.Decoder[Any] = msgspec.msgpack.Decoder(Exchanged, ext_hook=_ext_hook)
 
 
-_Message: TypeAlias = (
-    Command | ReportMeasures | Response | ProcessMeasures | StorageRequest | StorageUpdate | PeerMessage
-)
+_Message: TypeAlias = Command | ReportMeasures | Response | ProcessMeasures | StorageRequest | StorageUpdate | Exchanged
 
 
 def encode(message: _Message) -> bytes:
@@ -131,9 +129,9 @@ def decode_storage_update(data: bytes) -> StorageUpdate:
     return update
 
 
-def decode_peer_message(data: bytes) -> PeerMessage:
+def decode_exchanged(data: bytes) -> Exchanged:
     """08P01 if ``data`` is no message between processes of a replica."""
-    message: PeerMessage = _decode(_peer_messages, data)
+    message: Exchanged = _decode(_exchanged, data)
     return message
 
 

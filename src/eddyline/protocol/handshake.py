@@ -17,7 +17,7 @@ from eddyline.protocol.framing import Frames
 __all__ = ["PROTOCOL_VERSION", "Greeting", "Purpose", "Welcome", "await_greeting", "greet", "turn_away", "welcome"]
 
 #: rises with every change of a message; both ends must have the same
-PROTOCOL_VERSION: Final = 1
+PROTOCOL_VERSION: Final = 2
 #: no greeting or answer is longer
 _MOST_BYTES: Final = 4096
 _WAIT_SECONDS: Final = 30.0
@@ -26,7 +26,8 @@ _WAIT_SECONDS: Final = 30.0
 class Purpose(enum.Enum):
     COMMANDS = "commands"  # the controller's commands one way, responses the other
     STORAGE = "storage"  # updates of collections to the replica; its requests and view writes back
-    MAINTENANCE = "maintenance"  # rows between the maintenance (or only) runtimes of two processes, and commands
+    PASSED_ON = "passed_on"  # the controller's commands, from the first process to another
+    MAINTENANCE = "maintenance"  # rows between the maintenance (or only) runtimes of two processes
     INTERACTIVE = "interactive"  # rows between the interactive runtimes of two processes
 
 

@@ -1,14 +1,12 @@
-"""What two processes of one replica tell each other: rows for a worker of the other one, and commands passed on."""
+"""What the runtimes of two processes of one replica tell each other: rows for a worker of the other one."""
 
 from __future__ import annotations
 
-from typing import TypeAlias
-
 import msgspec
 
-from eddyline.protocol.messages import Command, RowBatch
+from eddyline.protocol.messages import RowBatch
 
-__all__ = ["Exchanged", "PassedOn", "PeerMessage"]
+__all__ = ["Exchanged"]
 
 
 class Exchanged(msgspec.Struct, frozen=True, tag_field="op", tag="exchanged"):
@@ -21,12 +19,3 @@ class Exchanged(msgspec.Struct, frozen=True, tag_field="op", tag="exchanged"):
     frontier: int
     rows: RowBatch | None = None
     errors: RowBatch | None = None
-
-
-class PassedOn(msgspec.Struct, frozen=True, tag_field="op", tag="passed_on"):
-    """A command that the first process got from the controller."""
-
-    command: Command
-
-
-PeerMessage: TypeAlias = Exchanged | PassedOn

@@ -8,12 +8,12 @@ from typing import Generic, TypeVar
 
 from eddyline.protocol.codec import encode
 from eddyline.protocol.messages import Command, Response
-from eddyline.protocol.peer_messages import PeerMessage
+from eddyline.protocol.peer_messages import Exchanged
 from eddyline.protocol.storage_messages import StorageRequest, StorageUpdate
 
 __all__ = ["Channel"]
 
-_Message = TypeVar("_Message", bound=Command | Response | PeerMessage | StorageRequest | StorageUpdate)
+_Message = TypeVar("_Message", bound=Command | Response | Exchanged | StorageRequest | StorageUpdate)
 
 
 class Channel(Generic[_Message]):

@@ -25,13 +25,13 @@ from eddyline.controller.remote_responses import RemoteResponses
 from eddyline.protocol.client import ResponseQueue
 from eddyline.protocol.codec import (
     decode_command,
-    decode_peer_message,
+    decode_exchanged,
     decode_response,
     decode_storage_request,
     decode_storage_update,
 )
 from eddyline.protocol.messages import Command, Hello, Peek, PeekResponse, Response, UpdateConfiguration
-from eddyline.protocol.peer_messages import PassedOn, PeerMessage
+from eddyline.protocol.peer_messages import Exchanged
 from eddyline.protocol.storage_messages import StorageRequest, StorageUpdate, Unfollow, WriteView
 from eddyline.storage.feed import StorageFeed
 from eddyline.storage.store import TableStore
@@ -120,9 +120,7 @@ class _Line:
         self.commands: Channel[Command] = Channel(
             decode_command, functools.partial(self._take_command, process), ended=self._commands_ended
         )
-        self.responses: Channel[Response] = Channel(
-            decode_response, functools.partial(answers.put, p), ended=self._lost
-        )
+        self.responses: Channel[Response] = Channel(decode_response, self._take_response, ended=self._lost)
         self.updates: Channel[StorageUpdate] = Channel(
             decode_storage_update, process.mirrors.receive, ended=process.mirrors.disconnected
         )
@@ -160,8 +158,11 @@ class _Line:
         self._group.seen["view: written"] += isinstance(request, WriteView)
         self._group.seen["mirror: resumed"] += getattr(request, "resume", None) is not None
         self.feed.receive(request)
+
+    def _take_response(self, response: Response) -> None:
         held = self._answers.held()
-        self._group.seen["frontier: waited for storage"] += held > 0
+        self._answers.put(self._process.process, response)
+        self._group.seen["frontier: waited for storage"] += self._answers.held() > held
 
     def _commands_ended(self) -> None:
         self._process.stream.ended(self.responses)
@@ -198,13 +199,22 @@ class ProcessGroup:
         self._responses = ResponseQueue()
         self._answers: RemoteResponses | None = None
         self._lines: list[_Line] = []
-        #: by runtime, sender and receiver
-        self._mesh: dict[tuple[Role, int, int], Channel[PeerMessage]] = {
-            (role, one.process, other.process): Channel(
-                decode_peer_message,
-                functools.partial(self._take, role, other),
+        #: from the first process, by receiver
+        self._relay: dict[int, Channel[Command]] = {
+            other.process: Channel(
+                decode_command,
+                other.stream.take_passed_on,
                 ended=functools.partial(self._peer_lost, other),
                 ready=functools.partial(self._ready, other),
+            )
+            for other in self.processes[1:]
+        }
+        #: by runtime, sender and receiver
+        self._mesh: dict[tuple[Role, int, int], Channel[Exchanged]] = {
+            (role, one.process, other.process): Channel(
+                decode_exchanged,
+                functools.partial(self._take, role, other),
+                ended=functools.partial(self._peer_lost, other),
             )
             for role in self.processes[0].mailboxes
             for one in self.processes
@@ -287,7 +297,7 @@ class ProcessGroup:
             line.requests.cut(kept(len(line.requests)))
             line.commands.close()
             line.updates.close()
-        for (_, one, other), channel in self._mesh.items():
+        for one, other, channel in self._between():
             if one == process.process:
                 channel.cut(kept(len(channel)))
             elif other == process.process:
@@ -311,19 +321,20 @@ class ProcessGroup:
         self._mesh[role, process, worker // self.settings.workers].put(exchanged(worker, message))
 
     def pass_on(self, command: Command) -> None:
-        """For the first process only, which uses the mesh of its first runtime."""
-        role = next(iter(self.processes[0].mailboxes))
-        for each in self.processes[1:]:
-            self._mesh[role, 0, each.process].put(PassedOn(command))
+        """For the first process only."""
+        for channel in self._relay.values():
+            channel.put(command)
 
-    def _take(self, role: Role, process: SimulatedProcess, message: PeerMessage) -> None:
-        if isinstance(message, PassedOn):
-            process.stream.take_passed_on(message.command)
-        else:
-            process.mailboxes[role].send(message.worker, message_of(message))
+    def _between(self) -> list[tuple[int, int, Channel[Command] | Channel[Exchanged]]]:
+        """Each channel between two processes, with its sender and receiver."""
+        rows = [(one, other, channel) for (_, one, other), channel in self._mesh.items()]
+        return [*((0, process, channel) for process, channel in self._relay.items()), *rows]
 
-    def _ready(self, process: SimulatedProcess, message: PeerMessage) -> bool:
-        waits = isinstance(message, PassedOn) and process.stream.waits_for_hello(message.command)
+    def _take(self, role: Role, process: SimulatedProcess, message: Exchanged) -> None:
+        process.mailboxes[role].send(message.worker, message_of(message))
+
+    def _ready(self, process: SimulatedProcess, command: Command) -> bool:
+        waits = process.stream.waits_for_hello(command)
         self.seen["hello: passed on before it was said"] += waits
         return not waits
 
@@ -332,7 +343,7 @@ class ProcessGroup:
     def movers(self) -> list[Mover]:
         """All that is driven beside the workers: as many, in the same order, on every connection."""
         lines = [mover for line in self._lines for mover in (*line.channels, line)]
-        return [*lines, *self._mesh.values()]
+        return [*lines, *(channel for *_, channel in self._between())]
 
     def deliver(self) -> bool:
         """Everything on its way arrives; True if anything was."""
@@ -355,7 +366,7 @@ class ProcessGroup:
     def at_rest(self) -> bool:
         """Nothing is on its way, rendered, asked, or read from a mirror."""
         channels = [channel for line in self._lines for channel in line.channels]
-        moving = not all(c.at_rest for c in (*channels, *self._mesh.values()))
+        moving = not all(c.at_rest for c in (*channels, *(channel for *_, channel in self._between())))
         pending = self._answers is not None and self._answers.pending()
         read = any(m.readers for each in self.processes for m in each.mirrors._mirrors.values())
         return not (moving or pending or read) and all(each.replica.at_rest() for each in self.processes)
