@@ -268,7 +268,6 @@ def test_read_only_transactions(db: eddyline.Connection) -> None:
         (["RELEASE s"], "25P01"),
         (["BEGIN", "RELEASE s"], "3B001"),
         (["BEGIN", "SELECT 1", "SET TRANSACTION ISOLATION LEVEL SERIALIZABLE"], "25001"),
-        (["BEGIN", "CREATE TABLE x (a int)"], "0A000"),
     ],
 )
 def test_statements_out_of_place(db: eddyline.Connection, statements: list[str], sqlstate: str) -> None:

@@ -97,6 +97,9 @@ class SampleCatalog:
     def dependents(self, item_id: str) -> tuple[CatalogItem, ...]:
         return ()
 
+    def built(self, item_id: str) -> bool:
+        return True
+
 
 def table_rows(name: str) -> list[Row]:
     columns, _, text = TABLES[name]

@@ -7,7 +7,9 @@ I3  every id in ``depends_on`` and ``on`` of an item names an item of the same s
 I4  versions grow by one with each published change; ids are never used twice.
 
 Readers take ``Catalog.snapshot`` on any thread.  What a statement changes is computed by the pure functions of
-``adapter.catalog_changes``, and published when its transaction commits.
+``adapter.catalog_changes``, and published when its transaction commits.  Until then the transaction has a *draft* of
+its own, whose version is below zero and of no other snapshot, and whose new items are *unbuilt*: they have a name and a
+meaning, but no collection, no dataflow, and nothing that could be read but what the transaction has written.
 """
 
 from __future__ import annotations
@@ -38,17 +40,28 @@ _NO_NAMES: Final[Mapping[str, str]] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class CatalogSnapshot:
-    """One version.  ``schemas``: schema → item name → id.  ``readers``: id → ids that depend on it, oldest first."""
+    """One version.  ``schemas``: schema → item name → id.  ``readers``: id → ids that depend on it, oldest first.
+
+    ``unbuilt``: of a draft, the ids of what its transaction creates.
+    """
 
     version: int
     schemas: Mapping[str, Mapping[str, str]]
     by_id: Mapping[str, CatalogItem]
     readers: Mapping[str, tuple[str, ...]]
+    unbuilt: frozenset[str] = frozenset()
 
     @staticmethod
     def initial() -> CatalogSnapshot:
         """Version 0: the schema ``public``, empty."""
         return CatalogSnapshot(0, {DEFAULT_SCHEMA: {}}, {}, {})
+
+    @property
+    def draft(self) -> bool:
+        return self.version < 0
+
+    def numbered(self, version: int) -> CatalogSnapshot:
+        return replace(self, version=version)
 
     def view(self, search_path: Iterable[str] = (DEFAULT_SCHEMA,), zone: str | None = None) -> SearchPathView:
         return SearchPathView(self, tuple(search_path), zone)
@@ -88,7 +101,8 @@ class CatalogSnapshot:
         for source in _sources(item):
             if item.id not in readers.get(source, ()):
                 readers[source] = (*readers.get(source, ()), item.id)
-        return replace(self, version=self.version + 1, schemas=schemas, by_id=by_id, readers=readers)
+        unbuilt = self.unbuilt | {item.id} if self.draft and old is None else self.unbuilt
+        return replace(self, version=self.version + 1, schemas=schemas, by_id=by_id, readers=readers, unbuilt=unbuilt)
 
     def without_items(self, gone: Iterable[CatalogItem]) -> CatalogSnapshot:
         """Without ``gone``.  Requires: whatever reads them is among them (I3)."""
@@ -173,6 +187,9 @@ class SearchPathView:
     def indexes_on(self, item_id: str) -> tuple[CatalogItem, ...]:
         return tuple(d for d in self.snapshot.dependents(item_id) if d.kind is ItemKind.INDEX)
 
+    def built(self, item_id: str) -> bool:
+        return item_id not in self.snapshot.unbuilt
+
     def dependents(self, item_id: str) -> tuple[CatalogItem, ...]:
         return self.snapshot.dependents(item_id)
 
@@ -189,6 +206,7 @@ class Catalog:
     _current: CatalogSnapshot = field(default_factory=CatalogSnapshot.initial)
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _ids: itertools.count[int] = field(default_factory=lambda: itertools.count(1))
+    _drafts: itertools.count[int] = field(default_factory=lambda: itertools.count(1))
 
     def snapshot(self) -> CatalogSnapshot:
         return self._current
@@ -197,6 +215,12 @@ class Catalog:
         """A fresh item id: "u1", "u2" …; one that a rolled-back statement took is not used again."""
         with self._lock:
             return f"u{next(self._ids)}"
+
+    def draft_of(self, snapshot: CatalogSnapshot) -> CatalogSnapshot:
+        """``snapshot`` as the next draft; that of a change keeps what is unbuilt."""
+        with self._lock:
+            # Two apart: a change of a draft counts its version up before it is numbered itself.
+            return snapshot.numbered(-2 * next(self._drafts))
 
     def publish(self, base: CatalogSnapshot, changed: CatalogSnapshot) -> CatalogSnapshot:
         """Makes ``changed``, which was derived from ``base``, the newest version; 40001 if another came between."""

@@ -1,12 +1,15 @@
 """CREATE and DROP: catalog changes, and the collections and dataflows that go with them.
 
-A definition is a commit of its own: its time is allocated, the objects are made, the time is closed, and then the new
-catalog becomes visible.  Dataflows hydrate in the background.
+A transaction's definitions are committed together with its writes, at one time: the time is allocated, the objects are
+made, the rows are written and the time is closed, and then the new catalog becomes visible.  Dataflows hydrate in the
+background.  Until then a definition changes the transaction's draft of the catalog and nothing else; at the commit it
+is applied once more, to the catalog as it then is, and refused if that has no place for it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from eddyline.adapter import catalog_changes as changes
 from eddyline.adapter.catalog import CatalogSnapshot
@@ -14,7 +17,10 @@ from eddyline.adapter.catalog_changes import Change
 from eddyline.adapter.engine import Engine
 from eddyline.adapter.object_names import object_names
 from eddyline.adapter.outcome import Outcome
-from eddyline.adapter.read_plan import catalog_facts, reads_clock, refuse_system_relations
+from eddyline.adapter.read import ReadContext
+from eddyline.adapter.read_plan import catalog_facts, definitions, reads_clock, refuse_system_relations
+from eddyline.adapter.transaction import Defining
+from eddyline.adapter.write import rows_of
 from eddyline.errors import make_error, unsupported
 from eddyline.expr.ir import Column
 from eddyline.plan.column_names import name_operators
@@ -39,117 +45,170 @@ from eddyline.sql.statements import (
     DropSchema,
 )
 
-__all__ = ["Definition", "define", "define_table_as", "maintained_relation"]
+__all__ = ["Definition", "commit_with_definitions", "define", "maintained_relation"]
 
 Definition = (
-    AlterRename | CreateIndex | CreateMaterializedView | CreateSchema | CreateTable | CreateView | Drop | DropSchema
+    AlterRename
+    | CreateIndex
+    | CreateMaterializedView
+    | CreateSchema
+    | CreateTable
+    | CreateTableAs
+    | CreateView
+    | Drop
+    | DropSchema
 )
 
 
-def define(engine: Engine, statement: Definition, search_path: tuple[str, ...]) -> Outcome:
-    """Runs one definition.  Whatever is refused leaves the catalog as it was."""
+def define(context: ReadContext, statement: Definition) -> Outcome:
+    """Adds the definition to the transaction.  25006 in a read-only one; raises what can be known before the commit."""
+    engine, transaction = context.engine, context.transaction
+    definition = _defining(engine, statement, context.catalog.search_path)
+    if transaction.read_only:
+        raise make_error("25006", f"cannot execute {definition.tag} in a read-only transaction")
+    assert transaction.catalog is not None
+    change = _draft(engine, definition, transaction.catalog, check=transaction.explicit)
+    if change.snapshot is not transaction.catalog:
+        transaction.define(definition, change.snapshot)
+    if not isinstance(statement, CreateTableAs) or not statement.with_data or change.created is None:
+        return Outcome(definition.tag, notices=change.notices)
+    rows = rows_of(context, statement.relation, (), None)
+    transaction.add(definition.id, rows)
+    count = int(rows.diffs.sum())
+    return Outcome(f"SELECT {count}", affected=count, notices=change.notices)
+
+
+def _defining(engine: Engine, statement: Definition, search_path: tuple[str, ...]) -> Defining:
+    id = engine.catalog.allocate_id()
     match statement:
         case CreateTable():
-            return _apply(
-                engine,
-                "CREATE TABLE",
-                lambda s: changes.create_table(s, engine.catalog.allocate_id(), statement),
-                _create_table,
-            )
+            return Defining("CREATE TABLE", id, lambda s: changes.create_table(s, id, statement))
+        case CreateTableAs():
+            return Defining("CREATE TABLE AS", id, lambda s: changes.create_table(s, id, statement))
         case CreateView():
-            return _apply(engine, "CREATE VIEW", lambda s: _create_view(engine, s, statement), None)
+            return Defining("CREATE VIEW", id, lambda s: _create_view(s, id, statement))
         case CreateMaterializedView():
-            return _apply(
-                engine,
-                "CREATE MATERIALIZED VIEW",
-                lambda s: changes.create_materialized_view(s, engine.catalog.allocate_id(), statement),
-                _create_materialized_view,
-            )
+            tag = "CREATE MATERIALIZED VIEW"
+            return Defining(tag, id, lambda s: changes.create_materialized_view(s, id, statement))
         case CreateIndex():
-            return _apply(
-                engine,
-                "CREATE INDEX",
-                lambda s: changes.create_index(s, engine.catalog.allocate_id(), statement),
-                _create_index,
-            )
+            return Defining("CREATE INDEX", id, lambda s: changes.create_index(s, id, statement))
         case CreateSchema():
-            return _apply(engine, "CREATE SCHEMA", lambda s: changes.create_schema(s, statement), None)
+            return Defining("CREATE SCHEMA", id, lambda s: changes.create_schema(s, statement))
         case Drop():
             tag = f"DROP {statement.kind.value.upper()}"
-            return _apply(engine, tag, lambda s: changes.drop(s, search_path, statement), None)
+            return Defining(tag, id, lambda s: changes.drop(s, search_path, statement))
         case DropSchema():
-            return _apply(engine, "DROP SCHEMA", lambda s: changes.drop_schema(s, search_path, statement), None)
+            return Defining("DROP SCHEMA", id, lambda s: changes.drop_schema(s, search_path, statement))
         case AlterRename():
             tag = f"ALTER {statement.kind.value.upper()}"
-            return _apply(engine, tag, lambda s: changes.alter_rename(s, search_path, statement), None)
+            return Defining(tag, id, lambda s: changes.alter_rename(s, search_path, statement))
 
 
-def define_table_as(engine: Engine, statement: CreateTableAs, rows: Batch | None) -> Outcome:
-    """CREATE TABLE AS: the table and its first rows, in one commit."""
-    made: list[str] = []
+def _draft(engine: Engine, definition: Defining, snapshot: CatalogSnapshot, *, check: bool) -> Change:
+    """What the definition does to a transaction's catalog; its snapshot is a draft, or ``snapshot`` if it does nothing.
 
-    def create(engine: Engine, item: CatalogItem, view: CatalogView, at: Time) -> None:
-        _create_table(engine, item, view, at)
-        made.append(item.id)
-
-    outcome = _apply(
-        engine,
-        "CREATE TABLE AS",
-        lambda s: changes.create_table(s, engine.catalog.allocate_id(), statement),
-        create,
-        first_rows=lambda: {made[0]: rows} if made and rows is not None and len(rows) else {},
-    )
-    if rows is None or not made:
-        return outcome
-    count = int(rows.diffs.sum())
-    return Outcome(f"SELECT {count}", affected=count, notices=outcome.notices, time=outcome.time)
+    ``check``: that its dataflow can be made, which otherwise is seen at the commit.
+    """
+    base = snapshot if snapshot.draft else engine.catalog.draft_of(snapshot)
+    change = definition.change(base)
+    if change.snapshot is base:
+        return replace(change, snapshot=snapshot)
+    created = change.created
+    if check and created is not None and created.id == definition.id:
+        _maintained_operators(created, change.snapshot.view((created.schema,)))
+    return replace(change, snapshot=engine.catalog.draft_of(change.snapshot))
 
 
-def _apply(
-    engine: Engine,
-    tag: str,
-    change_of: Callable[[CatalogSnapshot], Change],
-    create: Callable[[Engine, CatalogItem, CatalogView, Time], None] | None,
-    *,
-    first_rows: Callable[[], dict[str, Batch]] = dict,
-) -> Outcome:
+def commit_with_definitions(
+    engine: Engine, definitions: Sequence[Defining], writes: Mapping[str, Batch]
+) -> Time | None:
+    """Applies ``definitions`` in order and commits ``writes``, all or nothing; None if nothing changed.
+
+    Rows for tables that there are not in the end are left out.  Raises as the definitions do, and as
+    ``TableStore.append``.
+    """
     with engine.commit_lock:
-        base = engine.catalog.snapshot()
-        change = change_of(base)
-        if change.snapshot is base:
-            return Outcome(tag, notices=change.notices)
+        base = snapshot = engine.catalog.snapshot()
+        done: list[Change] = []
+        for definition in definitions:
+            done.append(definition.change(snapshot))
+            snapshot = done[-1].snapshot
+        rows = {id: batch for id, batch in writes.items() if id in snapshot.by_id and len(batch)}
+        if snapshot is base and not rows:
+            return None
         at = engine.timeline.allocate()
-        if change.created is not None and create is not None:
-            create(engine, change.created, change.snapshot.view((change.created.schema,)), at)
-        engine.store.append(first_rows(), at)
+        made: list[CatalogItem] = []
+        try:
+            for definition, change in zip(definitions, done, strict=True):
+                created = change.created
+                if created is not None and created.id == definition.id:
+                    _make(engine, created, change.snapshot.view((created.schema,)), at)
+                    made.append(created)
+            engine.store.append(rows, at)
+        except BaseException:
+            _drop_collections(engine, reversed(made))
+            raise
         engine.timeline.committed(at)
-        engine.catalog.publish(base, change.snapshot)
-        _drop_collections(engine, change.dropped)
-    return Outcome(tag, notices=change.notices, time=at)
+        engine.catalog.publish(base, snapshot)
+        _drop_collections(engine, (item for change in done for item in change.dropped))
+        return at
 
 
-def _drop_collections(engine: Engine, dropped: tuple[CatalogItem, ...]) -> None:
+def _drop_collections(engine: Engine, dropped: Iterable[CatalogItem]) -> None:
     with engine.control() as controller:
         for item in dropped:
             if item.kind is not ItemKind.VIEW:
                 controller.drop(item.id)
 
 
-def _create_table(engine: Engine, item: CatalogItem, view: CatalogView, at: Time) -> None:
-    with engine.control() as controller:
-        controller.create_table(
-            item.id,
-            item.types,
-            key=item.primary_key or None,
-            names=tuple(c.name for c in item.columns),
-            table=item.name,
-            constraint=f"{item.name}_pkey",
-            at=at,
-        )
+def _make(engine: Engine, item: CatalogItem, view: CatalogView, at: Time) -> None:
+    """The collection or the dataflow of a new item."""
+    if item.kind is ItemKind.TABLE:
+        with engine.control() as controller:
+            controller.create_table(
+                item.id,
+                item.types,
+                key=item.primary_key or None,
+                names=tuple(c.name for c in item.columns),
+                table=item.name,
+                constraint=f"{item.name}_pkey",
+                at=at,
+            )
+        return
+    maintained = _maintained_operators(item, view)
+    if maintained is not None:
+        name, operators = maintained
+        with engine.control() as controller:
+            controller.create_dataflow(DataflowDescription(name, operators, 0, EMPTY))
 
 
-def _create_view(engine: Engine, snapshot: CatalogSnapshot, statement: CreateView) -> Change:
-    change = changes.create_view(snapshot, engine.catalog.allocate_id(), statement)
+def _maintained_operators(item: CatalogItem, view: CatalogView) -> tuple[str, tuple[Operator, ...]] | None:
+    """The name and the operators of the dataflow that keeps the item fresh; None if there is none."""
+    match item.kind:
+        case ItemKind.INDEX:
+            return _index_operators(item, view)
+        case ItemKind.MATERIALIZED_VIEW:
+            assert item.relation is not None
+            relation, facts = maintained_relation(item.relation, view, but_not=None)
+            operators = lower_materialized_view(relation, item.id, facts.indexes, unique_keys=facts.unique_keys)
+            return item.name, name_operators(operators, object_names(view), view=item.name)
+        case _:
+            return None
+
+
+def _index_operators(item: CatalogItem, view: CatalogView) -> tuple[str, tuple[Operator, ...]]:
+    on = view.item(item.on) if item.on is not None else None
+    assert on is not None
+    key = tuple(e.index for e in item.keys if isinstance(e, Column))
+    if len(key) != len(item.keys):
+        raise unsupported("an index on an expression", hint="index a view that computes the expression as a column")
+    relation, facts = maintained_relation(Get(on.id, on.types), view, but_not=item.id)
+    operators = lower_index(relation, item.id, on.id, key, facts.indexes, unique_keys=facts.unique_keys)
+    return on.name, name_operators(operators, object_names(view), view=on.name)
+
+
+def _create_view(snapshot: CatalogSnapshot, item_id: str, statement: CreateView) -> Change:
+    change = changes.create_view(snapshot, item_id, statement)
     item = change.created
     if item is not None and item.id in snapshot.by_id:
         kept = _maintained_readers(snapshot, item.id)
@@ -177,24 +236,6 @@ def _maintained_readers(snapshot: CatalogSnapshot, item_id: str) -> list[Catalog
     return found
 
 
-def _create_index(engine: Engine, item: CatalogItem, view: CatalogView, at: Time) -> None:
-    on = view.item(item.on) if item.on is not None else None
-    assert on is not None
-    key = tuple(e.index for e in item.keys if isinstance(e, Column))
-    if len(key) != len(item.keys):
-        raise unsupported("an index on an expression", hint="index a view that computes the expression as a column")
-    relation, facts = maintained_relation(Get(on.id, on.types), view, but_not=item.id)
-    operators = lower_index(relation, item.id, on.id, key, facts.indexes, unique_keys=facts.unique_keys)
-    _create_dataflow(engine, on.name, name_operators(operators, object_names(view), view=on.name))
-
-
-def _create_materialized_view(engine: Engine, item: CatalogItem, view: CatalogView, at: Time) -> None:
-    assert item.relation is not None
-    relation, facts = maintained_relation(item.relation, view, but_not=None)
-    operators = lower_materialized_view(relation, item.id, facts.indexes, unique_keys=facts.unique_keys)
-    _create_dataflow(engine, item.name, name_operators(operators, object_names(view), view=item.name))
-
-
 def maintained_relation(relation: Relation, view: CatalogView, *, but_not: str | None) -> tuple[Relation, CatalogFacts]:
     """``relation`` optimized for a dataflow that keeps it fresh, over the indexes that there are (but one).
 
@@ -202,22 +243,9 @@ def maintained_relation(relation: Relation, view: CatalogView, *, but_not: str |
     """
     refuse_system_relations(relation, view, "a maintained view or index")
     facts = catalog_facts(relation, view, but_not=but_not)
-    indexed = {i.on for i in facts.indexes}
-
-    def definition(item_id: str) -> Relation | None:
-        item = view.item(item_id)
-        if item is None or item.kind is not ItemKind.VIEW or item_id in indexed:
-            return None
-        return item.relation
-
-    optimized = optimize(inline_views(relation, definition), facts)
+    optimized = optimize(inline_views(relation, definitions(view, facts)), facts)
     if reads_clock(optimized):
         raise unsupported(
             "now() in a view that is maintained", hint="keep the time in a table of one row and join with it"
         )
     return optimized, facts
-
-
-def _create_dataflow(engine: Engine, name: str, operators: tuple[Operator, ...]) -> None:
-    with engine.control() as controller:
-        controller.create_dataflow(DataflowDescription(name, operators, 0, EMPTY))

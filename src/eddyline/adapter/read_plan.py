@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from eddyline.adapter.object_names import object_names
@@ -18,7 +18,7 @@ from eddyline.plan.lookup_join import LookupJoin, lookup_join
 from eddyline.plan.lower import lower
 from eddyline.plan.optimize import optimize
 from eddyline.plan.parameters import has_parameters, map_expressions
-from eddyline.plan.relation import Relation
+from eddyline.plan.relation import Constant, Relation
 from eddyline.plan.traverse import gets
 from eddyline.repr.types import TIMESTAMPTZ
 from eddyline.sql.catalog_view import CatalogItem, CatalogView, ItemKind
@@ -27,6 +27,7 @@ __all__ = [
     "ReadPlan",
     "base_tables",
     "catalog_facts",
+    "definitions",
     "index_facts",
     "plan_read",
     "reads_clock",
@@ -59,14 +60,7 @@ class ReadPlan:
 def plan_read(relation: Relation, catalog: CatalogView, *, use_indexes: bool = True) -> ReadPlan:
     """``use_indexes`` False: from storage alone, every view computed."""
     facts = catalog_facts(relation, catalog) if use_indexes else _without_indexes(relation, catalog)
-    indexed = {i.on for i in facts.indexes}
-
-    def definition(item_id: str) -> Relation | None:
-        item = catalog.item(item_id)
-        if item is None or item.kind is not ItemKind.VIEW or item_id in indexed:
-            return None
-        return item.relation
-
+    definition = definitions(catalog, facts)
     optimized = optimize(inline_views(relation, definition), facts)
     stored_keys = tuple(_stored_keys(gets(optimized), catalog))
     fast = fast_path(optimized, facts.indexes, stored_keys)
@@ -91,10 +85,25 @@ def plan_read(relation: Relation, catalog: CatalogView, *, use_indexes: bool = T
     )
 
 
+def definitions(catalog: CatalogView, facts: CatalogFacts) -> Callable[[str], Relation | None]:
+    """What an item that is neither stored nor indexed is computed from; None for those that are."""
+    indexed = {i.on for i in facts.indexes}
+
+    def definition(item_id: str) -> Relation | None:
+        item = catalog.item(item_id)
+        if item is None or item_id in indexed:
+            return None
+        if item.kind is ItemKind.TABLE:
+            return None if catalog.built(item_id) else Constant((), item.types)
+        return None if item.kind is ItemKind.MATERIALIZED_VIEW and catalog.built(item_id) else item.relation
+
+    return definition
+
+
 def _stored_keys(ids: Iterable[str], catalog: CatalogView) -> Iterator[IndexFacts]:
     for id in sorted(ids):
         item = catalog.item(id)
-        if item is not None and item.kind is ItemKind.TABLE and item.primary_key:
+        if item is not None and item.kind is ItemKind.TABLE and item.primary_key and catalog.built(id):
             yield IndexFacts(id, id, item.primary_key, item.types)
 
 
@@ -133,7 +142,7 @@ def catalog_facts(relation: Relation, catalog: CatalogView, *, but_not: str | No
         facts
         for item in items
         for index in catalog.indexes_on(item.id)
-        if index.id != but_not and (facts := index_facts(index, item)) is not None
+        if index.id != but_not and catalog.built(index.id) and (facts := index_facts(index, item)) is not None
     )
     return CatalogFacts(indexes, _unique_keys(items))
 

@@ -17,7 +17,7 @@ import pyarrow as pa
 from eddyline.adapter import ingest_rows, write
 from eddyline.adapter.catalog import CatalogSnapshot, SearchPathView
 from eddyline.adapter.copy import copy
-from eddyline.adapter.define import Definition, define, define_table_as
+from eddyline.adapter.define import Definition, commit_with_definitions, define
 from eddyline.adapter.engine import Engine
 from eddyline.adapter.explain import Analyzed, explain, explain_analyzed
 from eddyline.adapter.finishing import Finishing, constant_value, finishing
@@ -30,7 +30,6 @@ from eddyline.adapter.read import (
     ReadContext,
     answer_read,
     cancelled_error,
-    read_rows,
 )
 from eddyline.adapter.read_plan import ReadPlan, plan_read
 from eddyline.adapter.settings import Settings, isolation_level
@@ -58,7 +57,7 @@ _NAME = re.compile(r"\s*[^\W\d]\w*(\.[^\W\d]\w*)?\s*")
 _MANY_ROWS = 2_000  # rows of executemany that become columns at a time
 #: catalog version, search path, TimeZone
 _Meaning: TypeAlias = tuple[int, tuple[str, ...], str | None]
-_DEFINITIONS = (*get_args(Definition), st.CreateTableAs)
+_DEFINITIONS = get_args(Definition)
 _ALLOWED_WHEN_FAILED = (st.Rollback, st.RollbackTo, st.Commit)
 
 
@@ -222,6 +221,9 @@ class Session:
         try:
             prepared = prepare_text(self._engine, text, catalog, parameters)
         except Error:
+            if self._failed():
+                parse(text)  # a syntax error comes first
+                raise _aborted() from None
             self._fail_transaction()
             raise
         if prepared is None:
@@ -232,6 +234,8 @@ class Session:
         try:
             prepared = bind_parsed(parsed, self._names())
         except Error:
+            if self._failed():
+                raise _aborted() from None
             self._fail_transaction()
             raise
         return self._execute_prepared(prepared, None, interrupt, None)
@@ -240,12 +244,8 @@ class Session:
         self, prepared: Prepared, parameters: Sequence[Any] | None, interrupt: Interrupt, file: Any
     ) -> Outcome:
         statement = prepared.statement
-        if (
-            self._transaction is not None
-            and self._transaction.failed
-            and not isinstance(statement, _ALLOWED_WHEN_FAILED)
-        ):
-            raise make_error("25P02", "current transaction is aborted, commands ignored until end of transaction block")
+        if self._failed() and not isinstance(statement, _ALLOWED_WHEN_FAILED):
+            raise _aborted()
         try:
             literals = literals_of(prepared.param_types, parameters, self._settings.in_force.zone)
             session_level = self._session_statement(statement)
@@ -253,8 +253,6 @@ class Session:
                 return session_level
             if isinstance(statement, st.Execute):
                 return self._execute_named(statement, interrupt, file)
-            if isinstance(statement, _DEFINITIONS):
-                return self._define(statement, interrupt)
             return self._in_transaction(interrupt, lambda context: self._statement(context, prepared, literals, file))
         except BaseException:
             self._fail_transaction()
@@ -272,6 +270,9 @@ class Session:
         """The catalog as the session's settings show it."""
         settings = self._settings.in_force
         return self._catalog().view(settings.search_path, settings.zone)
+
+    def _failed(self) -> bool:
+        return self._transaction is not None and self._transaction.failed
 
     def _fail_transaction(self) -> None:
         if self._transaction is not None:
@@ -307,7 +308,7 @@ class Session:
                 transaction.end(self._engine)
 
     def _commit_writes(self, transaction: Transaction, interrupt: Interrupt) -> Time | None:
-        if not transaction.writes:
+        if not transaction.changed:
             return None
         engine = self._engine
         engine.locks.acquire(
@@ -320,12 +321,12 @@ class Session:
         writes = {t: Batch.concat(b[0].types, b) for t, b in transaction.writes.items()}
         with engine.commit_lock:  # nobody writes or drops between the checks and the commit
             with engine.control() as controller:
-                missing = [t for t in writes if not controller.exists(t)]
+                missing = [t for t in writes if not controller.exists(t) and transaction.built(t)]
             if missing:
                 raise make_error("40001", "a table of the transaction was dropped meanwhile")
             transaction.check_reads(engine)
             interrupt.check()
-            return engine.commit(writes)
+            return commit_with_definitions(engine, transaction.definitions, writes)
 
     def commit(self) -> Time | None:
         """Commits the open transaction; its time, None if it wrote nothing or there is none."""
@@ -528,31 +529,6 @@ class Session:
             self._settings.reset(None)
         return Outcome(f"DISCARD {statement.target.upper()}")
 
-    # -- definitions ----------------------------------------------------------------------------------------------
-
-    def _define(self, statement: Any, interrupt: Interrupt) -> Outcome:
-        if self._transaction is not None:
-            raise make_error(
-                "0A000",
-                "definitions inside a transaction block are not supported",
-                hint="run CREATE and DROP outside BEGIN … COMMIT",
-            )
-        if isinstance(statement, st.CreateTableAs):
-            return self._create_table_as(statement, interrupt)
-        return define(self._engine, statement, self._settings.in_force.search_path)
-
-    def _create_table_as(self, statement: st.CreateTableAs, interrupt: Interrupt) -> Outcome:
-        rows: list[Batch] = []
-
-        def read(context: ReadContext) -> Outcome:
-            plan = plan_read(statement.relation, context.catalog)
-            rows.append(read_rows(context, plan, statement.relation, ())[0])
-            return Outcome("")
-
-        if statement.with_data:
-            self._in_transaction(interrupt, read)
-        return define_table_as(self._engine, statement, rows[0] if rows else None)
-
     # -- statements in a transaction --------------------------------------------------------------------------------
 
     def _statement(self, context: ReadContext, prepared: Prepared, literals: tuple[Literal, ...], file: Any) -> Outcome:
@@ -589,6 +565,8 @@ class Session:
                 return Outcome("EXPLAIN", explain(statement, context.catalog))
             case st.ShowObjects():
                 return Outcome("SHOW", literal_result(statement.names, statement.types, statement.rows))
+            case _ if isinstance(statement, _DEFINITIONS):
+                return define(context, statement)
             case _:
                 raise make_error("0A000", f"{type(statement).__name__} is not supported")
 
@@ -621,7 +599,7 @@ class Session:
         query, bounds = statement.query, context.bounds
         relation: Relation = query.relation
         as_of = _time_of(statement.as_of, literals, context)
-        if context.transaction.writes and as_of is not None:
+        if context.transaction.changed and as_of is not None:
             raise make_error("0A000", "AS OF is not supported in a transaction that has written")
         # What a LIMIT leaves is known only in the end.
         walked = bounds if query.limit is None else ReadBounds(memory=bounds.memory)
@@ -657,10 +635,8 @@ class Session:
                 body(context, table)
                 return Outcome("")
 
-            if self._transaction is not None and self._transaction.failed:
-                raise make_error(
-                    "25P02", "current transaction is aborted, commands ignored until end of transaction block"
-                )
+            if self._failed():
+                raise _aborted()
             try:
                 outcome = self._counted(lambda interrupt: self._in_transaction(interrupt, run))
             except BaseException:
@@ -760,6 +736,10 @@ def resolve_name(
         return None, item
     schema, _, rest = name.partition(".")
     return schema, view.resolve(schema, rest)
+
+
+def _aborted() -> Error:
+    return make_error("25P02", "current transaction is aborted, commands ignored until end of transaction block")
 
 
 def _same_kind(transaction: Transaction) -> st.Begin:

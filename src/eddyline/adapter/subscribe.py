@@ -46,7 +46,7 @@ def open_subscription(
     ``max_backlog``: bytes of changes that may wait for the reader (None: any); past it the subscription ends, and its
     reader gets 53400.
     """
-    if context.transaction.writes:
+    if context.transaction.changed:
         raise unsupported("SUBSCRIBE in a transaction that has written")
     relation = statement.query.as_relation()
     refuse_system_relations(relation, context.catalog, "SUBSCRIBE")

@@ -310,3 +310,6 @@ class _Introspection:
 
     def dependents(self, item_id: str) -> tuple[CatalogItem, ...]:
         return ()
+
+    def built(self, item_id: str) -> bool:
+        return True

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from eddyline.adapter.catalog import CatalogSnapshot
+from eddyline.adapter.catalog_changes import Change
 from eddyline.adapter.engine import Engine
 from eddyline.adapter.locks import Owner
 from eddyline.adapter.pending_keys import PendingKeys
@@ -18,12 +20,23 @@ from eddyline.repr.time import Frontier, Time
 from eddyline.trace.hasher import Hasher
 from eddyline.trace.run import consolidate
 
-__all__ = ["Transaction"]
+__all__ = ["Defining", "Transaction"]
+
+
+@dataclass(frozen=True, slots=True)
+class Defining:
+    """A definition that can be applied to any version of the catalog, with the id that it gives to what it creates."""
+
+    tag: str
+    id: str
+    change: Callable[[CatalogSnapshot], Change]
 
 
 @dataclass(slots=True)
 class _Savepoint:
     name: str
+    definitions: int
+    catalog: CatalogSnapshot | None
     writes: dict[str, int]  # batches per table when it was set
     settings: SettingsState
 
@@ -34,6 +47,7 @@ class Transaction:
 
     ``newest``: T*, the newest commit visible when the first statement began; every read is at or before it.  Until
     then it is None.  ``writes``: batches per table, not yet committed (their times mean nothing).
+    ``definitions``: what is created and dropped at its end, in order; ``catalog`` is a draft that shows it already.
     ``reads``: base tables that an explicit transaction has read at T*; one that writes is refused if they have changed.
     ``failed``: a statement failed; only ROLLBACK is left.  ``settings``: as an explicit transaction found them; a
     rollback brings them back.  ``lock_timeout_s``: of the statement under way; None is no limit.
@@ -46,6 +60,7 @@ class Transaction:
     now_us: int = 0
     catalog: CatalogSnapshot | None = None
     writes: dict[str, list[Batch]] = field(default_factory=dict)
+    definitions: list[Defining] = field(default_factory=list)
     reads: set[str] = field(default_factory=set)
     owner: Owner = field(default_factory=Owner)
     hold: StoredHold | None = None
@@ -84,6 +99,20 @@ class Transaction:
         if len(batch):
             self.writes.setdefault(table, []).append(batch)
 
+    def define(self, definition: Defining, catalog: CatalogSnapshot) -> None:
+        """``catalog``: as the definition leaves it."""
+        self.definitions.append(definition)
+        self.catalog = catalog
+
+    @property
+    def changed(self) -> bool:
+        """Whether there is something to commit."""
+        return bool(self.writes or self.definitions)
+
+    def built(self, id: str) -> bool:
+        """False for what the transaction itself creates."""
+        return self.catalog is None or id not in self.catalog.unbuilt
+
     def check_reads(self, engine: Engine) -> None:
         """40001 if a table that the transaction has read was written since T*.  Needs the commit lock."""
         if self.newest is not None and engine.store.newest_write(self.reads) > self.newest:
@@ -112,7 +141,8 @@ class Transaction:
         return Batch.concat(batches[0].types, parts)
 
     def savepoint(self, name: str, settings: SettingsState) -> None:
-        self.savepoints.append(_Savepoint(name, {t: len(b) for t, b in self.writes.items()}, settings))
+        written = {t: len(b) for t, b in self.writes.items()}
+        self.savepoints.append(_Savepoint(name, len(self.definitions), self.catalog, written, settings))
 
     def _find(self, name: str) -> int:
         for i in reversed(range(len(self.savepoints))):
@@ -124,12 +154,15 @@ class Transaction:
         del self.savepoints[self._find(name) :]
 
     def rollback_to(self, name: str) -> SettingsState:
-        """Forgets what was written since; the savepoint stays, and a failed transaction is usable again.
+        """Forgets what was written and defined since; the savepoint stays, and a failed transaction is usable again.
 
         Returns the settings of then.
         """
         position = self._find(name)
         kept = self.savepoints[position].writes
+        del self.definitions[self.savepoints[position].definitions :]
+        if self.savepoints[position].catalog is not None:  # else nothing had been read, and what is fixed now stays
+            self.catalog = self.savepoints[position].catalog
         self.writes = {t: b[: kept[t]] for t, b in self.writes.items() if kept.get(t)}
         self._net = {t: done for t, done in self._net.items() if done[0] <= kept.get(t, 0)}
         for table, keys in self.pending_keys.items():

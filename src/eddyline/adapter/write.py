@@ -6,7 +6,7 @@ present (in an explicit transaction: T*, provided nothing it locks has changed s
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -42,6 +42,7 @@ __all__ = [
     "insert",
     "insert_each",
     "insert_rows",
+    "rows_of",
     "truncate",
     "update",
     "upsert_rows",
@@ -61,7 +62,7 @@ def insert(context: ReadContext, statement: Insert, parameters: Sequence[Literal
     if reads or statement.on_conflict is not None:
         _lock(context, {table.id, *reads})
     wait_capacity(context, None)
-    rows = _expanded(_rows(context, statement.relation, parameters, plan))
+    rows = _expanded(rows_of(context, statement.relation, parameters, plan))
     if statement.on_conflict is not None and table.primary_key:
         stored = _insert_on_conflict(context, table, rows, statement.on_conflict, parameters)
     else:
@@ -88,7 +89,7 @@ def update(context: ReadContext, statement: Update, parameters: Sequence[Literal
     table = statement.table
     _lock(context, {table.id, *base_tables(gets(statement.relation), context.catalog)})
     wait_capacity(context, None)
-    found = _rows(context, statement.relation, parameters, plan)
+    found = rows_of(context, statement.relation, parameters, plan)
     width = len(table.columns)
     old = Batch(table.types, found.columns[:width], found.times, -found.diffs)
     new = Batch(table.types, found.columns[width : 2 * width], found.times, found.diffs)
@@ -103,7 +104,7 @@ def update(context: ReadContext, statement: Update, parameters: Sequence[Literal
 def delete(context: ReadContext, statement: Delete, parameters: Sequence[Literal], plan: ReadPlan | None) -> Outcome:
     table = statement.table
     _lock(context, {table.id, *base_tables(gets(statement.relation), context.catalog)})
-    found = _rows(context, statement.relation, parameters, plan)
+    found = rows_of(context, statement.relation, parameters, plan)
     width = len(table.columns)
     _add(context, table, Batch(table.types, found.columns[:width], found.times, -found.diffs))
     affected = int(found.diffs.sum())
@@ -116,8 +117,7 @@ def truncate(context: ReadContext, statement: Truncate) -> Outcome:
     transaction = context.transaction
     assert transaction.newest is not None
     for table in statement.tables:
-        at = max(context.engine.store.since(table.id), transaction.newest)
-        batches = [*context.engine.store.snapshot(table.id, Time(at)), *transaction.pending(table.id)]
+        batches = [*_committed(context, table, transaction.newest), *transaction.pending(table.id)]
         live = consolidate(_untimed(Batch.concat(table.types, batches)), context.engine.hasher)
         _add(context, table, live.negated())
     return Outcome("TRUNCATE TABLE")
@@ -208,8 +208,16 @@ def _insert_on_conflict(
 # -- reading what is there -------------------------------------------------------------------------------------------
 
 
-def _rows(context: ReadContext, relation: Relation, parameters: Sequence[Literal], plan: ReadPlan | None) -> Batch:
-    """``plan``: of the relation as committed, if it is at hand."""
+def _committed(context: ReadContext, table: CatalogItem, newest: Time) -> Iterable[Batch]:
+    """The table's updates as of ``newest``, or as soon after as it is readable."""
+    store = context.engine.store
+    if not context.transaction.built(table.id):
+        return ()
+    return store.snapshot(table.id, Time(max(store.since(table.id), newest)))
+
+
+def rows_of(context: ReadContext, relation: Relation, parameters: Sequence[Literal], plan: ReadPlan | None) -> Batch:
+    """The relation as the transaction sees it, without times.  ``plan``: as committed, if it is at hand."""
     if reads_pending(context, relation):
         bounds = ReadBounds(memory=context.bounds.memory)
         return _untimed(answer_with_pending(context, relation, parameters, plan, bounds=bounds).rows)
@@ -223,8 +231,10 @@ def _live_by_key(context: ReadContext, table: CatalogItem, keys: tuple[pa.Array,
     """The rows with one of ``keys`` (distinct) as the transaction sees them, consolidated."""
     transaction, engine = context.transaction, context.engine
     assert transaction.newest is not None
-    at = max(engine.store.since(table.id), transaction.newest)
-    live = engine.store.lookup(table.id, keys, Time(at))
+    if transaction.built(table.id):
+        live = engine.store.lookup(table.id, keys, Time(max(engine.store.since(table.id), transaction.newest)))
+    else:
+        live = Batch.empty(table.types)
     pending = transaction.pending(table.id)
     if not pending:
         return _untimed(live)
@@ -324,7 +334,7 @@ def _lock(context: ReadContext, tables: set[str]) -> None:
         cancelled=interrupt.cancelled,
     )
     with engine.control() as controller:
-        if not all(controller.exists(t) for t in tables):
+        if not all(controller.exists(t) for t in tables if transaction.built(t)):
             raise make_error("40001", "a table of the statement was dropped meanwhile")
     if not transaction.explicit:
         transaction.refresh(engine)

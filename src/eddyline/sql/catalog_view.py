@@ -104,5 +104,8 @@ class CatalogView(Protocol):
     def indexes_on(self, item_id: str) -> tuple[CatalogItem, ...]:
         """The indexes of an item, oldest first."""
 
+    def built(self, item_id: str) -> bool:
+        """False for what the transaction creates itself: it has a meaning, but no rows outside of the transaction."""
+
     def dependents(self, item_id: str) -> tuple[CatalogItem, ...]:
         """The items that read ``item_id`` directly, indexes included, oldest first."""
