@@ -5,8 +5,8 @@ BIN := $(VENV)/bin
 SEEDS ?= 1000
 # With hashes of 4 bits nearly all rows collide, so that equality has to decide.
 COLLIDING := EDDYLINE_HASH_BITS=4
-# What is also run with one runtime per replica.
-LAYOUTS := $(addprefix tests/,compute frontends adapter sql_scripts)
+# What opens databases without saying their layout: also run with one runtime per replica.
+LAYOUTS := $(addprefix tests/,adapter adversarial clusterd compute controller demo differential examples frontends sql_scripts test_gil_budget.py test_readme.py test_layouts.py)
 HASHED := $(addprefix tests/,trace kernels compute storage sql_scripts)
 SOURCES := $(wildcard src tests examples bench demo)
 # The JIT cache lives in the checkout, so that runs of different checkouts never share kernels.
@@ -51,12 +51,13 @@ postgres:
 test: $(VENV)/.ready-test postgres
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m 'not long and not bench' tests
 	$(COLLIDING) $(BIN)/python -m pytest -n 2 --dist worksteal -m 'not long and not bench' $(HASHED)
-	EDDYLINE_INTERACTIVE=0 $(BIN)/python -m pytest -n 2 --dist worksteal -m 'not long and not bench' $(LAYOUTS)
+	EDDYLINE_INTERACTIVE=0 $(BIN)/python -m pytest -n 2 --dist worksteal -m 'not long and not bench and not both_layouts' $(LAYOUTS)
 	$(COLLIDING) $(BIN)/python -m eddyline.testing.fuzz --first 100000 --seeds 40
 
 test-long: $(VENV)/.ready-test postgres
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m 'not bench' tests
 	$(COLLIDING) $(BIN)/python -m pytest -n 2 --dist worksteal -m 'not bench' tests
+	EDDYLINE_INTERACTIVE=0 $(BIN)/python -m pytest -n 2 --dist worksteal -m 'not bench and not both_layouts' tests
 
 check: $(VENV)/.ready-test
 	$(BIN)/ruff check $(SOURCES)

@@ -7,7 +7,7 @@ from demo.events import Day
 from demo.records import Records
 from demo.views import TABLES, VIEWS
 
-__all__ = ["apply", "prepare"]
+__all__ = ["apply", "prepare", "worst_planes"]
 
 
 def prepare(db: eddyline.Connection, records: Records) -> None:
@@ -31,3 +31,8 @@ def apply(db: eddyline.Connection, day: Day) -> None:
         db.upsert("flights", day.corrected)
     if day.deleted.num_rows:
         db.delete("flights", day.deleted)
+
+
+def worst_planes(db: eddyline.Connection) -> list[tuple[object, ...]]:
+    """The worst ten, as of the last change: a read that waits until its view has it."""
+    return db.execute("SELECT * FROM worst_planes ORDER BY total DESC, tailnum").fetchall()

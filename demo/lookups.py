@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Sequence
 
 import eddyline
 
-__all__ = ["AdHocReads", "Lookups"]
+__all__ = ["AdHocReads", "Lookups", "quantile_ms"]
 
 _PER_SECOND = 20
 _CARRIERS = ("UA", "B6", "EV", "DL", "AA", "MQ", "US", "WN")
+
+
+def quantile_ms(latencies: Sequence[float], q: float) -> float:
+    """The ``q`` quantile in ms of latencies in seconds; 0 of none."""
+    seen = sorted(latencies)
+    return 1000 * seen[min(len(seen) - 1, int(q * len(seen)))] if seen else 0.0
 
 
 class Lookups:
@@ -59,8 +66,7 @@ class Lookups:
 
     def quantile_ms(self, q: float) -> float:
         """The ``q`` quantile so far, in ms; 0 before the first lookup."""
-        seen = sorted(self.latencies)
-        return 1000 * seen[min(len(seen) - 1, int(q * len(seen)))] if seen else 0.0
+        return quantile_ms(self.latencies, q)
 
 
 class AdHocReads(Lookups):

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import functools
-import os
 from collections.abc import Iterator
 
 import pytest
 
-from eddyline.adapter.engine import Engine
 from eddyline.protocol.soft_assertion import handled_by
 from eddyline.testing.postgres import PostgresServer
+from tests.layouts import by_default, chosen
 
 
 @pytest.fixture(scope="session")
@@ -22,20 +20,16 @@ def postgres() -> Iterator[PostgresServer]:
 
 @pytest.fixture(scope="session", autouse=True)
 def layout() -> Iterator[None]:
-    """EDDYLINE_INTERACTIVE=0 runs every database of the suite as Solo, whatever it asks for."""
-    if os.environ.get("EDDYLINE_INTERACTIVE", "1") != "0":
+    """Databases that do not say which layout they want get that of the run."""
+    with by_default(interactive=chosen()):
         yield
-        return
-    patch = pytest.MonkeyPatch()
-    original = Engine.__init__
 
-    @functools.wraps(original)
-    def solo(self: Engine, **arguments: object) -> None:
-        original(self, **{**arguments, "interactive": False})  # type: ignore[arg-type]  # checked where it goes
 
-    patch.setattr(Engine, "__init__", solo)
-    yield
-    patch.undo()
+@pytest.fixture
+def two_runtimes(layout: None) -> Iterator[None]:
+    """For tests of what only two runtimes have: their databases have them in either run."""
+    with by_default(interactive=True):
+        yield
 
 
 @pytest.fixture(autouse=True)

@@ -9,12 +9,14 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from bench.isolation.anatomy import noting_phases
 from bench.isolation.arms import SOLO, TWO, UNSLICED, arm, sent_by_name
 from bench.isolation.cores import measure_beside_hogs, measure_oversubscribed
-from bench.isolation.hydration import Window, measure_hydration
-from bench.isolation.lag import measure_lag
+from bench.isolation.hydration import HydrationFigures, measure_hydration
+from bench.isolation.lag import LagFigures, measure_lag
+from bench.isolation.load import Window
 from bench.isolation.report import IsolationReport
-from bench.isolation.scans import COSTS_MS, Walk, calibrated, measure_scans
+from bench.isolation.scans import COSTS_MS, ScanFigures, Walk, calibrated, measure_scans
 from bench.isolation.sharing import measure_sharing
 from bench.isolation.throughput import measure_throughput
 
@@ -27,7 +29,7 @@ def main() -> None:
     quick: bool = arguments.quick
     parts: tuple[str, ...] = tuple(arguments.only or _PARTS)
     report = IsolationReport(quick=quick)
-    with sent_by_name():
+    with sent_by_name(), noting_phases(), _told("all"):
         _measure_arms(parts, report, quick)
         _measure_alone(parts, report, quick)
     text = report.text()
@@ -48,23 +50,26 @@ def _measure_arms(parts: Sequence[str], report: IsolationReport, quick: bool) ->
     """What is measured in all three arms: one database each."""
     if not {"hydration", "scans", "lag"} & set(parts):
         return
-    hydration, scans, lag = {}, {}, {}
+    hydration: dict[str, HydrationFigures] = {}
+    scans: dict[str, list[ScanFigures]] = {}
+    lag: dict[str, LagFigures] = {}
     walks: dict[int, Walk | None] = {}
-    rates: dict[str, float] = {}
+    asked: dict[str, dict[str, float]] = {"hydration": {}, "lag": {}}
     for name in (TWO, UNSLICED, SOLO):
         with arm(name) as db:
             if "hydration" in parts:
                 with _told(f"hydration, {name}"):
-                    window = Window(for_s=3.0 if quick else 22.0, stretch=not quick)
-                    hydration[name] = measure_hydration(db, window, rates)
+                    hydration[name] = measure_hydration(db, _window(3.0, 22.0, quick=quick), asked["hydration"])
             if "scans" in parts:
                 with _told(f"scans, {name}"):
                     walks = walks or calibrated(db)
-                    for_s = 1.2 if quick else 12.0
-                    scans[name] = [measure_scans(db, walks[cost], for_s) for cost in COSTS_MS]
+                    scans[name] = []
+                    for n, cost in enumerate(COSTS_MS):
+                        rates = None if name == TWO else scans[TWO][n].per_s
+                        scans[name].append(measure_scans(db, walks[cost], _window(1.2, 12.0, quick=quick), rates))
             if "lag" in parts:
                 with _told(f"lag, {name}"):
-                    lag[name] = measure_lag(db, 3.0 if quick else 26.0)
+                    lag[name] = measure_lag(db, _window(3.0, 22.0, quick=quick), asked["lag"])
     if hydration:
         report.hydration(hydration)
     if scans:
@@ -77,15 +82,19 @@ def _measure_alone(parts: Sequence[str], report: IsolationReport, quick: bool) -
     """What compares other things than the three arms."""
     if "cores" in parts:
         with _told("cores"):
-            for_s = 3.0 if quick else 22.0
-            crowded = {times: measure_oversubscribed(times, for_s) for times in ((1, 4) if quick else (1, 2, 4))}
-            report.cores(crowded, measure_beside_hogs(for_s))
+            window = _window(3.0, 20.0, quick=quick)
+            crowded = {times: measure_oversubscribed(times, window) for times in ((1, 4) if quick else (1, 2, 4))}
+            report.cores(crowded, measure_beside_hogs(window))
     if "throughput" in parts:
         with _told("throughput"):
             report.throughput(measure_throughput(3 if quick else 9))
     if "sharing" in parts:
         with _told("sharing"):
             report.sharing(measure_sharing())
+
+
+def _window(shortly_s: float, usually_s: float, *, quick: bool) -> Window:
+    return Window(shortly_s if quick else usually_s, stretch=not quick)
 
 
 @contextmanager

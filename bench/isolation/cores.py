@@ -9,44 +9,50 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 
 from bench.isolation.arms import TWO, arm
-from bench.isolation.load import Stream, beside, hogs, run_streams
+from bench.isolation.load import Stream, Window, beside, hogs, measured_rates, run_streams, settle
 from bench.isolation.reads import HERE_STRICT, SENT_STRICT, STRICT, churning, lookups
 from bench.isolation.samples import Samples
 
 __all__ = ["CoreFigures", "cores", "measure_beside_hogs", "measure_oversubscribed"]
 
-_PER_S = 50.0
+_CAPACITY_S = 1.0
 #: foreign processes that compute without end
 _HOGS = 2
 
 
 @dataclass
 class CoreFigures:
+    """Samples by stream; ``per_s``: lookups of each, at ``LOAD`` of what they can do beside the hydration."""
+
     workers: int
     idle: dict[str, Samples]
     hydrating: dict[str, Samples]
+    per_s: dict[str, float]
 
 
 def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def measure_oversubscribed(times: int, for_s: float) -> CoreFigures:
+def measure_oversubscribed(times: int, window: Window) -> CoreFigures:
     """Maintenance has ``times`` workers for each core; all of them hydrate."""
-    return _measure(cores() * times, for_s, foreign=0)
+    return _measure(cores() * times, window, foreign=0)
 
 
-def measure_beside_hogs(for_s: float) -> CoreFigures:
-    return _measure(1, for_s, foreign=_HOGS)
+def measure_beside_hogs(window: Window) -> CoreFigures:
+    return _measure(1, window, foreign=_HOGS)
 
 
-def _measure(workers: int, for_s: float, foreign: int) -> CoreFigures:
+def _measure(workers: int, window: Window, foreign: int) -> CoreFigures:
     with arm(TWO, workers=workers) as db:
-        asked = [Stream(name, _PER_S, functools.partial(lookups, STRICT)) for name in (SENT_STRICT, HERE_STRICT)]
-        run_streams(db, asked, 1.0)
-        idle = run_streams(db, asked, for_s)
+        asked = [Stream(name, 0.0, functools.partial(lookups, STRICT)) for name in (SENT_STRICT, HERE_STRICT)]
         with _foreign(foreign), beside(churning(db, [])):
-            return CoreFigures(workers, idle, run_streams(db, asked, for_s))
+            rates = measured_rates(db, asked, _CAPACITY_S)
+            for stream in asked:
+                stream.per_s = rates[stream.name]
+            hydrating = run_streams(db, asked, window.of(min(rates.values())))
+        settle()
+        return CoreFigures(workers, run_streams(db, asked, window.for_s), hydrating, rates)
 
 
 @contextmanager

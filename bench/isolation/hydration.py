@@ -5,28 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import eddyline
-from bench.isolation.load import beside, capacity, lower_to_share, run_streams
+from bench.isolation.load import Window, beside, capacity, lower_to_share, run_streams, settle
 from bench.isolation.reads import churning, looking_inside, streams
 from bench.isolation.samples import Samples
 
-__all__ = ["HydrationFigures", "Window", "measure_hydration"]
-
-#: beyond it a stream with too few samples for a p99 goes without
-_LONGEST_S = 60.0
-_SAMPLES = 1000
-
-
-@dataclass(frozen=True)
-class Window:
-    """Seconds of one measurement; ``stretch``: longer if a p99 needs it."""
-
-    for_s: float
-    stretch: bool
-
-    def of(self, slowest_per_s: float) -> float:
-        if not self.stretch:
-            return self.for_s
-        return min(_LONGEST_S, max(self.for_s, 1.02 * _SAMPLES / slowest_per_s))
+__all__ = ["HydrationFigures", "measure_hydration"]
 
 
 @dataclass
@@ -51,6 +34,7 @@ def measure_hydration(db: eddyline.Connection, window: Window, rates: dict[str, 
     for stream in (*asked, inside):
         stream.per_s = rates[stream.name]
     for_s, inside_s = window.of(min(s.per_s for s in asked if "lookups" in s.name)), window.of(inside.per_s)
+    settle()
     idle = run_streams(db, asked, for_s) | run_streams(db, [inside], window.for_s / 3)
     cycles: list[float] = []
     with beside(churning(db, cycles)):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import subprocess
 import sys
 import threading
@@ -11,13 +12,33 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 
 import eddyline
+from bench.isolation.anatomy import Probe
 from bench.isolation.samples import Samples
 
-__all__ = ["Stream", "beside", "capacity", "hogs", "lower_to_share", "run_streams"]
+__all__ = [
+    "LOAD",
+    "Stream",
+    "Window",
+    "beside",
+    "capacity",
+    "hogs",
+    "lower_to_share",
+    "measured_rates",
+    "run_streams",
+    "settle",
+]
 
-#: at most this share of what the streams could do one after the other
-_LOAD = 0.3
+#: the share of what the streams could do one after the other
+LOAD = 0.3
 _CLIENTS = 4
+#: samples that a p99 wants, and a few more
+_SAMPLES = 1_020
+#: beyond it a stream with too few samples for a p99 goes without
+_LONGEST_S = 100.0
+#: a database that uses less than this share of a core has nothing left to do
+_QUIET = 0.05
+_QUIET_S = 0.3
+_SETTLING_S = 15.0
 
 Body = Callable[[int], object]
 
@@ -34,6 +55,19 @@ class Stream:
     body: Callable[[eddyline.Connection], Body]
     clients: int = _CLIENTS
     samples: Samples = field(default_factory=Samples)
+
+
+@dataclass(frozen=True)
+class Window:
+    """Seconds of one measurement; ``stretch``: longer if a p99 needs it."""
+
+    for_s: float
+    stretch: bool
+
+    def of(self, slowest_per_s: float) -> float:
+        if not self.stretch:
+            return self.for_s
+        return min(_LONGEST_S, max(self.for_s, _SAMPLES / slowest_per_s))
 
 
 class _Arrivals:
@@ -93,16 +127,21 @@ def run_streams(db: eddyline.Connection, streams: Sequence[Stream], for_s: float
 
 
 def _serve(arrivals: _Arrivals, body: Body, samples: Samples, failures: list[Exception]) -> None:
+    probe = Probe.of_this_thread()
     try:
         while (arrival := arrivals.next()) is not None:
             number, due = arrival
+            probe.wait()
             time.sleep(max(0.0, due - time.perf_counter()))
             start = time.perf_counter()
+            probe.begin()
             body(number)
             end = time.perf_counter()
-            samples.add((start - due) * 1e3, (end - start) * 1e3)
+            samples.add((start - due) * 1e3, (end - start) * 1e3, probe.end(int(due * 1e9)))
     except Exception as failure:  # noqa: BLE001 - raised again by the caller's thread
         failures.append(failure)
+    finally:
+        probe.close()
 
 
 def capacity(db: eddyline.Connection, stream: Stream, for_s: float) -> float:
@@ -127,11 +166,51 @@ def capacity(db: eddyline.Connection, stream: Stream, for_s: float) -> float:
 
 
 def lower_to_share(streams: Sequence[Stream], capacities: Sequence[float]) -> None:
-    """Lowers all rates by one factor if together they are more than ``_LOAD`` of the capacity."""
+    """Lowers all rates by one factor if together they are more than ``LOAD`` of the capacity."""
     load = sum(s.per_s / c for s, c in zip(streams, capacities, strict=True))
-    if load > _LOAD:
+    if load > LOAD:
         for stream in streams:
-            stream.per_s *= _LOAD / load
+            stream.per_s *= LOAD / load
+
+
+def measured_rates(db: eddyline.Connection, streams: Sequence[Stream], for_s: float) -> dict[str, float]:
+    """Rates at which each stream asks for ``LOAD`` of what it gets when the clients of all of them ask without pause,
+    beside whatever else goes on; reads/s by name."""
+    counts = {stream.name: 0 for stream in streams}
+    lock = threading.Lock()
+
+    def ask(stream: Stream, stop: threading.Event) -> None:
+        with db.session() as session:
+            body, n = stream.body(session), 0
+            while not stop.is_set():
+                body(n)
+                n += 1
+                with lock:
+                    counts[stream.name] += 1
+
+    with ExitStack() as stack:
+        for stream in streams:
+            bodies = [functools.partial(ask, stream)] * stream.clients
+            stack.enter_context(beside(bodies, name=stream.name))
+        with lock:
+            before, begun = dict(counts), time.perf_counter()
+        time.sleep(for_s)
+        with lock:
+            after, took = dict(counts), time.perf_counter() - begun
+    return {name: max(1.0, LOAD * (after[name] - before[name]) / took) for name in counts}
+
+
+def settle() -> None:
+    """Waits until what was set up before has left nothing to do, or for a quarter of a minute.
+
+    An idle window would otherwise measure leftovers, and what is compared with it look the better for it.
+    """
+    end = time.perf_counter() + _SETTLING_S
+    while time.perf_counter() < end:
+        used, begun = time.process_time(), time.perf_counter()
+        time.sleep(_QUIET_S)
+        if time.process_time() - used < _QUIET * (time.perf_counter() - begun):
+            return
 
 
 @contextmanager

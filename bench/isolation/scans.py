@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import eddyline
 from bench.isolation.arms import BIG_ROWS, HOT_ROWS, SENT
-from bench.isolation.load import Stream, beside, run_streams
+from bench.isolation.load import Stream, Window, beside, measured_rates, run_streams, settle
 from bench.isolation.reads import HERE_STRICT, SENT_STRICT, STRICT, lookups
 from bench.isolation.samples import Samples
 
@@ -19,7 +19,7 @@ __all__ = ["COSTS_MS", "ScanFigures", "Walk", "calibrated", "measure_scans"]
 #: what a walk costs alone
 COSTS_MS = (0, 23, 190, 2170)
 _SCANNERS = 3
-_PER_S = 50.0
+_CAPACITY_S = 1.0
 _DIVISORS = (3, 5, 7, 11, 13, 17, 19, 23)
 
 
@@ -54,9 +54,12 @@ class Walk:
 
 @dataclass
 class ScanFigures:
+    """``cost_ms``: of one walk alone; ``walks``: how many ended meanwhile; ``per_s``: lookups of each stream."""
+
     cost_ms: float
     samples: dict[str, Samples]
     walks: int
+    per_s: dict[str, float]
 
 
 def calibrated(db: eddyline.Connection) -> dict[int, Walk | None]:
@@ -72,21 +75,30 @@ def calibrated(db: eddyline.Connection) -> dict[int, Walk | None]:
     return found
 
 
-def measure_scans(db: eddyline.Connection, walk: Walk | None, for_s: float) -> ScanFigures:
-    """Lookups sent to the replica and on the caller's thread, while scanners send walks to the replica."""
-    asked = [Stream(name, _PER_S, functools.partial(lookups, STRICT)) for name in (SENT_STRICT, HERE_STRICT)]
-    if walk is None:
-        return ScanFigures(0.0, run_streams(db, asked, for_s), 0)
-    alone, lock, walks = walk.cost_ms(db), threading.Lock(), 0
+def measure_scans(
+    db: eddyline.Connection, walk: Walk | None, window: Window, rates: dict[str, float] | None
+) -> ScanFigures:
+    """Lookups sent to the replica and on the caller's thread, while scanners send walks to the replica.
+
+    ``rates``: those of another arm, to be used here as well; None: ``LOAD`` of what lookups can do beside the scanners.
+    """
+    asked = [Stream(name, 0.0, functools.partial(lookups, STRICT)) for name in (SENT_STRICT, HERE_STRICT)]
+    alone, lock, walks = 0.0 if walk is None else walk.cost_ms(db), threading.Lock(), 0
+    settle()
 
     def scan(stop: threading.Event) -> None:
         nonlocal walks
+        assert walk is not None
         with db.session() as session:
             while not stop.is_set():
                 session.execute(walk.text).fetchall()
                 with lock:
                     walks += 1
 
-    with beside([scan] * _SCANNERS, name=f"{SENT} scan"):
-        samples = run_streams(db, asked, for_s)
-    return ScanFigures(alone, samples, walks)
+    with beside([scan] * (0 if walk is None else _SCANNERS), name=f"{SENT} scan"):
+        rates = rates or measured_rates(db, asked, _CAPACITY_S)
+        for stream in asked:
+            stream.per_s = rates[stream.name]
+        walks = 0
+        samples = run_streams(db, asked, window.of(min(rates.values())))
+    return ScanFigures(alone, samples, walks, rates)

@@ -8,22 +8,21 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 import eddyline
+from bench.isolation.anatomy import run_queues
 from bench.isolation.arms import SENT, SOLO, TWO, connected
-from bench.isolation.load import Body, Stream, capacity
-from eddyline.compute.pair import Pair
-from eddyline.testing.counting import Counted, counting
-from eddyline.testing.driver import ReplicaDriver, index_on, reexport_of
+from bench.isolation.load import LOAD, Body, Stream, capacity, settle
+from bench.isolation.work import maintenance_work
+from eddyline.testing.counting import Counted
 
-__all__ = ["ThroughputFigures", "measure_throughput"]
+__all__ = ["Pass", "ThroughputFigures", "measure_throughput"]
 
 _GROUPS = 1_000
-_LOAD = 0.3
-_COUNTED_ROWS = 20_000
 _VIEWS = (
     "CREATE VIEW by_g AS SELECT g, count(*) AS n, sum(v) AS s, max(v) AS m FROM facts GROUP BY g",
     "CREATE VIEW joined AS SELECT f.k, d.name, f.v FROM facts f JOIN dims d ON f.g = d.g WHERE f.v < 100",
@@ -32,13 +31,35 @@ _VIEWS = (
 _INDEXES = ("by_g (g)", "joined (k)", "pairs (g)")
 
 
+class Pass(NamedTuple):
+    """Seconds of one pass: by the clock; of cores, and of waits for one, that the maintaining threads had; of cores
+    that all threads of this process had."""
+
+    took: float
+    computed: float
+    waited: float
+    all_computed: float
+
+
+class Pair(NamedTuple):
+    """Passes of the same changes, one right after the other."""
+
+    solo: Pass
+    two: Pass
+
+    @property
+    def ratio(self) -> float:
+        """Solo's seconds over two runtimes'."""
+        return self.solo.took / self.two.took
+
+
 @dataclass
 class ThroughputFigures:
-    """Solo's seconds over two runtimes' in each pair of passes, and the counted work of a pass of maintenance."""
+    """Pairs of passes, and the counted work of maintenance, which depends on no clock."""
 
     rows_per_s: float
-    idle: list[float] = field(default_factory=list)
-    reading: list[float] = field(default_factory=list)
+    idle: list[Pair] = field(default_factory=list)
+    reading: list[Pair] = field(default_factory=list)
     reads_per_s: float = 0.0
     solo_work: Counted = field(default_factory=Counted)
     idle_work: Counted = field(default_factory=Counted)
@@ -48,8 +69,10 @@ class ThroughputFigures:
 class _Maintained:
     """A database with three views over ``facts``, and passes of changes that leave it as it was."""
 
-    def __init__(self, db: eddyline.Connection, rows: int, batch_rows: int, batches: int) -> None:
+    def __init__(self, db: eddyline.Connection, threads: str, rows: int, batch_rows: int, batches: int) -> None:
+        """``threads``: how the names of those that maintain begin."""
         self.db = db
+        self._maintaining = run_queues(lambda name: name.startswith(threads))
         random = np.random.default_rng(11)
         db.execute("CREATE TABLE facts (k bigint PRIMARY KEY, g bigint, v bigint)")
         db.execute("CREATE TABLE dims (g bigint, name text)")
@@ -63,15 +86,25 @@ class _Maintained:
         self.batches = [_facts(random, rows + n * batch_rows, batch_rows) for n in range(batches)]
         self.rows = 2 * batch_rows * batches
 
-    def run(self) -> float:
-        """Seconds for all batches in and out again, each seen in every view before the next one."""
-        begun = time.perf_counter()
+    def run(self) -> Pass:
+        """All batches in and out again, each seen in every view before the next one."""
+        before, used, begun = self._times(), time.process_time(), time.perf_counter()
         for change in (self.db.append, self.db.delete):
             for batch in self.batches:
                 change("facts", batch)
                 for view in ("by_g", "joined", "pairs"):
                     self.db.execute(f"SELECT * FROM {view} WHERE {'k' if view == 'joined' else 'g'} = 5").fetchall()
-        return time.perf_counter() - begun
+        took, after = time.perf_counter() - begun, self._times()
+        return Pass(took, after[0] - before[0], after[1] - before[1], time.process_time() - used)
+
+    def _times(self) -> tuple[float, float]:
+        """Seconds of cores and of waits for one that the maintaining threads have had."""
+        each = self._maintaining
+        return sum(q.ran_ns() for q in each) / 1e9, sum(q.waited_ns() for q in each) / 1e9
+
+    def close(self) -> None:
+        for each in self._maintaining:
+            each.close()
 
 
 def _facts(random: np.random.Generator, first: int, rows: int) -> pa.Table:
@@ -115,56 +148,34 @@ def measure_throughput(
 ) -> ThroughputFigures:
     with ExitStack() as stack:
         solo, two = (
-            _Maintained(stack.enter_context(connected(name)), rows, batch_rows, batches) for name in (SOLO, TWO)
+            _Maintained(stack.enter_context(connected(name)), threads, rows, batch_rows, batches)
+            for name, threads in ((SOLO, "solo:"), (TWO, "maint:"))
         )
         for each in (solo, two):
+            stack.callback(each.close)
             each.run()
-        per_s = _LOAD * capacity(two.db, Stream(f"{SENT} capacity", 1.0, _reads), 1.0)
-        found = ThroughputFigures(rows_per_s=solo.rows / solo.run(), reads_per_s=per_s)
+        settle()
+        per_s = LOAD * capacity(two.db, Stream(f"{SENT} capacity", 1.0, _reads), 1.0)
+        found = ThroughputFigures(rows_per_s=solo.rows / solo.run().took, reads_per_s=per_s)
         reading = functools.partial(_reading, two.db, per_s)
         for n in range(pairs):
-            found.idle.append(_ratio(solo, two, n, nullcontext))
-            found.reading.append(_ratio(solo, two, n, reading))
-    found.solo_work, found.idle_work, found.reading_work = _work(), _work(interactive=True), _work(reads=5)
+            found.idle.append(_pair(solo, two, n, nullcontext))
+            found.reading.append(_pair(solo, two, n, reading))
+    found.solo_work = maintenance_work(interactive=False)
+    found.idle_work = maintenance_work(interactive=True)
+    found.reading_work = maintenance_work(interactive=True, reads=5)
     return found
 
 
-def _ratio(solo: _Maintained, two: _Maintained, n: int, meanwhile: Callable[[], AbstractContextManager[None]]) -> float:
-    """Solo's seconds over the other's, which has ``meanwhile`` beside it; who goes first alternates."""
+def _pair(solo: _Maintained, two: _Maintained, n: int, meanwhile: Callable[[], AbstractContextManager[None]]) -> Pair:
+    """Two runtimes have ``meanwhile`` beside them; who goes first alternates."""
 
-    def beside() -> float:
+    def beside() -> Pass:
         with meanwhile():
             return two.run()
 
     if n % 2:
-        took = beside()
-        return solo.run() / took
-    alone = solo.run()
-    return alone / beside()
-
-
-def _work(*, interactive: bool = False, reads: int = 0) -> Counted:
-    """What maintenance does for an index, a re-export of it and 200 commits, counted.
-
-    Without threads or clocks: every run does the same.  ``reads``: lookups by an interactive runtime after each commit.
-    """
-    d = ReplicaDriver(interactive=interactive or reads > 0)
-    at = d.table("t", [(n, n) for n in range(_COUNTED_ROWS)])
-    side = "maintenance" if isinstance(d.replica, Pair) else "solo"
-    counted = Counted()
-    with counting() as made:
-        d.create(index_on("i", "t", at), reexport_of("j", "i", at))
-        d.rest(side)
-    counted.add(made)
-    for n in range(200):
-        now = d.write("t", [(n, n), (n, -n)], [-1, 1])
-        if n % 10 == 9:
-            d.compact("i", now)
-            d.compact("j", now)
-        with counting() as made:
-            d.rest(side)
-        counted.add(made)
-        for key in range(reads):
-            d.peek("i", now, (key,))
-        d.rest()
-    return counted
+        second = beside()
+        return Pair(solo.run(), second)
+    first = solo.run()
+    return Pair(first, beside())

@@ -80,11 +80,11 @@ def test_a_replica_that_the_system_refuses_to_start_is_tried_again(
         db.close()
 
 
-@pytest.mark.parametrize("started", range(6))
+@pytest.mark.parametrize(("interactive", "started"), [*((True, n) for n in range(6)), *((False, n) for n in range(2))])
 def test_of_a_database_that_gets_only_some_of_its_threads_none_goes_on(
-    started: int, monkeypatch: pytest.MonkeyPatch
+    interactive: bool, started: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    start, runtimes = threading.Thread.start, ("maint:", "inter:")
+    start, runtimes = threading.Thread.start, ("maint:", "inter:", "solo:")
     left = itertools.count(started, -1)
     before = set(threading.enumerate())
 
@@ -95,7 +95,7 @@ def test_of_a_database_that_gets_only_some_of_its_threads_none_goes_on(
 
     monkeypatch.setattr(threading.Thread, "start", refused)
     with pytest.raises(RuntimeError, match="can't start new thread"):
-        Engine(workers=2)
+        Engine(workers=2, interactive=interactive)
     assert [t for t in set(threading.enumerate()) - before if t.name.startswith(runtimes)] == []
 
 

@@ -15,9 +15,9 @@ from eddyline.protocol.codec import decode_from_process, encode
 from eddyline.protocol.measures_messages import ProcessMeasures, RuntimeMeasures
 
 
-@pytest.mark.parametrize(("processes", "workers"), [(1, 1), (2, 1)])
-def test_a_read_past_its_memory_ends_in_every_process(processes: int, workers: int) -> None:
-    with eddyline.connect(processes=processes, workers=workers) as db:
+@pytest.mark.parametrize(("processes", "interactive"), [(1, True), (2, True), (2, False)])
+def test_a_read_past_its_memory_ends_in_every_process(processes: int, interactive: bool) -> None:
+    with eddyline.connect(processes=processes, interactive=interactive) as db:
         for name in ("a", "b"):
             db.execute(f"CREATE TABLE {name} (x{name} bigint)")
             db.append(name, pa.table({f"x{name}": range(10_000)}))
@@ -31,8 +31,9 @@ def test_a_read_past_its_memory_ends_in_every_process(processes: int, workers: i
         assert time.monotonic() - start < 60
         assert db.execute("SELECT count(*) FROM a, b WHERE xa = xb").fetchall() == [(10_000,)]
         found = db.execute("EXPLAIN ANALYZE SELECT sum(xa) FROM a, b WHERE xa = xb").fetchall()
-        assert ("Runtime: interactive, lane: heavy",) in found
-        assert 'eddyline_peek_phase_seconds_count{phase="dataflow",role="interactive"}' in db.metrics()
+        runtime, role = ("interactive", ',role="interactive"') if interactive else ("solo", "")
+        assert (f"Runtime: {runtime}, lane: heavy",) in found
+        assert f'eddyline_peek_phase_seconds_count{{phase="dataflow"{role}}}' in db.metrics()
 
 
 def samples(db: eddyline.Connection) -> dict[tuple[str, str], float]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
@@ -29,6 +28,7 @@ from eddyline.repr.time import EMPTY, Time
 from eddyline.repr.types import BIGINT, SqlType
 from eddyline.storage.store import TableStore
 from eddyline.trace.hasher import Hasher
+from tests.layouts import interactive_by_default
 
 PAIR: tuple[SqlType, ...] = (BIGINT, BIGINT)
 Rows = dict[tuple[object, ...], int]
@@ -66,11 +66,6 @@ def one_shot(name: str, at: int, *operators: Operator) -> DataflowDescription:
     return DataflowDescription(name, operators, at, at + 1, DataflowClass.ONE_SHOT_READ)
 
 
-def two_runtimes() -> bool:
-    """Whether tests that say nothing about it run with an interactive runtime (EDDYLINE_INTERACTIVE=0: without)."""
-    return os.environ.get("EDDYLINE_INTERACTIVE", "1") != "0"
-
-
 @dataclass
 class Harness:
     """``tick``: nanoseconds by which each look at the clock moves it, so that activations end deterministically."""
@@ -80,7 +75,7 @@ class Harness:
     hash_bits: int = 64
     tick: int = 1_000_000
     budget_rows: int = 65_536
-    interactive: bool = field(default_factory=two_runtimes)
+    interactive: bool = field(default_factory=interactive_by_default)
     events: list[Event] = field(default_factory=list)
 
     def __post_init__(self) -> None:

@@ -10,7 +10,6 @@ import eddyline
 from eddyline.compute import runtime as runtime_module
 from eddyline.compute.interactive import InteractiveWorker
 from eddyline.compute.worker import Worker
-from tests.compute.runtime_harness import two_runtimes
 
 
 @pytest.mark.parametrize(("cores", "most"), [(1, 1), (2, 2), (64, 4)])
@@ -46,7 +45,6 @@ def test_no_more_workers_render_at_once_than_there_are_cores(
     assert max(seen) <= most
 
 
-@pytest.mark.skipif(not two_runtimes(), reason="one runtime has nobody who only answers lookups")
 def test_who_answers_lookups_takes_no_turn(monkeypatch: pytest.MonkeyPatch) -> None:
     """A worker that keeps its only turn for ever keeps no lookup waiting."""
     monkeypatch.setattr(runtime_module, "_cores", lambda: 1)

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
+from bench.isolation.work import maintenance_work
 from eddyline.plan.dataflow import (
     DataflowClass,
     DataflowDescription,
@@ -15,6 +19,7 @@ from eddyline.plan.dataflow import (
 from eddyline.testing.counting import Counted, counting
 from eddyline.testing.driver import PAIR, ReplicaDriver, index_on, reexport_of
 
+ROOT = Path(__file__).parents[2]
 IMPORTERS = 48
 ROWS = 20_000
 
@@ -57,23 +62,27 @@ def test_publishing_to_many_importers_copies_nothing(workers: int) -> None:
     assert [d.rows(u) for u in uuids] == [Counter({(n, n % 7): 1}) for n in range(IMPORTERS)]
 
 
-def maintained(*, interactive: bool) -> Counted:
-    """An index and a re-export of it, through two hundred commits."""
-    d = ReplicaDriver(interactive=interactive)
-    at = d.table("t", [(n, n) for n in range(ROWS)])
-    with counting() as counted:
-        d.create(index_on("i", "t", at), reexport_of("j", "i", at))
-        d.rest()
-        for n in range(200):
-            now = d.write("t", [(n, n), (n, -n)], [-1, 1])
-            d.rest()
-            if n % 10 == 9:
-                d.compact("i", now)
-                d.compact("j", now)
-    return counted
+@pytest.fixture(scope="module")
+def alone() -> Counted:
+    """What one runtime does for an index, a re-export of it, and two hundred commits."""
+    return maintenance_work(interactive=False)
 
 
-def test_maintenance_does_the_same_work_beside_an_idle_interactive_runtime() -> None:
-    alone, beside = maintained(interactive=False), maintained(interactive=True)
-    assert beside.calls == alone.calls
-    assert beside.bytes == alone.bytes
+#: reads after each commit: none, or as many as are asked for beside it
+@pytest.mark.parametrize("reads", [0, 5], ids=["idle", "with readers"])
+def test_maintenance_does_the_same_work_beside_an_interactive_runtime(alone: Counted, reads: int) -> None:
+    beside = maintenance_work(interactive=True, reads=reads)
+    assert alone.kernel_calls > 200
+    assert alone.bytes > 0
+    assert beside.calls - alone.calls == Counter()
+    assert beside.bytes <= alone.bytes
+
+
+def test_publishing_to_many_importers_makes_nothing_resident() -> None:
+    """In a process of its own, whose size nothing else moves: one row in a million bytes would show."""
+    code = "from bench.isolation.sharing import measure_sharing; print(*measure_sharing(1_000_000))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
+    resident, added, copied, kernel_calls = map(int, done.stdout.split())
+    assert resident > 32_000_000, "the index alone is so large"
+    assert added <= 0.01 * resident
+    assert (copied, kernel_calls) == (0, 0)

@@ -29,6 +29,9 @@ def value(db: eddyline.Connection, name: str, **labels: str) -> float:
     return series(db)[f"eddyline_{name}", tuple(sorted(labels.items()))]
 
 
+in_both_layouts = pytest.mark.parametrize("interactive", [True, False], ids=["two runtimes", "solo"])
+
+
 def used(interactive: bool) -> eddyline.Connection:
     db = eddyline.connect(interactive=interactive)
     db.execute("CREATE TABLE t (a int PRIMARY KEY, b int)")
@@ -50,7 +53,7 @@ def test_an_interactive_runtime_adds_series_and_renames_none() -> None:
     assert {name for name, labels in one if dict(labels).get("role")} == set()
 
 
-@pytest.mark.parametrize("interactive", [True, False], ids=["two runtimes", "solo"])
+@in_both_layouts
 def test_what_happens_is_counted(interactive: bool) -> None:
     role = {"role": "interactive"} if interactive else {}
     with used(interactive) as db:
@@ -71,8 +74,9 @@ def test_what_happens_is_counted(interactive: bool) -> None:
         assert value(db, "stored_bytes") > 0
 
 
-def test_statements_are_counted_by_their_outcome() -> None:
-    with eddyline.connect() as db:
+@in_both_layouts
+def test_statements_are_counted_by_their_outcome(interactive: bool) -> None:
+    with eddyline.connect(interactive=interactive) as db:
         db.execute("CREATE TABLE t (a int)")
         db.append("t", {"a": list(range(1000))})
 
@@ -96,8 +100,9 @@ def test_statements_are_counted_by_their_outcome() -> None:
             assert after == {**before, outcome: before[outcome] + 1}
 
 
-def test_soft_assertions_are_counted(tripped: list[str]) -> None:
-    with eddyline.connect() as db:
+@in_both_layouts
+def test_soft_assertions_are_counted(interactive: bool, tripped: list[str]) -> None:
+    with eddyline.connect(interactive=interactive) as db:
         before = value(db, "soft_assertions_total")
         soft_assert(False, "for the test")
         assert value(db, "soft_assertions_total") == before + 1
@@ -127,8 +132,9 @@ def test_durations_fall_into_their_buckets() -> None:
     assert total == pytest.approx(62.000020002)
 
 
-def test_holds_of_the_interpreter_are_sampled_while_that_is_on() -> None:
-    with eddyline.connect() as db:
+@in_both_layouts
+def test_holds_of_the_interpreter_are_sampled_while_that_is_on(interactive: bool) -> None:
+    with eddyline.connect(interactive=interactive) as db:
         assert value(db, "gil_hold_seconds_count") == 0
         db.execute("ALTER SYSTEM SET enable_gil_sampling = on")
         deadline = time.monotonic() + 20

@@ -17,18 +17,19 @@ def main() -> int:
     parser.add_argument("--first", type=int, default=0, help="the first seed")
     parser.add_argument("--steps", type=int, default=20)
     parser.add_argument("--workers", type=int, default=1)
-    parser.add_argument("--one-runtime", action="store_true", help="connect(interactive=False)")
+    layout = parser.add_mutually_exclusive_group()
+    layout.add_argument("--one-runtime", action="store_true", help="every seed; otherwise odd ones only")
+    layout.add_argument("--two-runtimes", action="store_true", help="every seed; otherwise even ones only")
     parser.add_argument("--rare", action="store_true", help="list the constructs that occurred fewer than 20 times")
     arguments = parser.parse_args()
+    fixed = arguments.one_runtime or arguments.two_runtimes
+    interactive = arguments.two_runtimes if fixed else None
     tally, failed, begun = Tally(), 0, time.perf_counter()
     with PostgresServer() as server, server.connect() as postgres:
         prepare_postgres(postgres)
         for seed in range(arguments.first, arguments.first + arguments.seeds):
             try:
-                run_seed(
-                    seed, arguments.steps, postgres, tally,
-                    workers=arguments.workers, interactive=not arguments.one_runtime,
-                )  # fmt: skip
+                run_seed(seed, arguments.steps, postgres, tally, workers=arguments.workers, interactive=interactive)
             except Mismatch as mismatch:
                 failed += 1
                 sys.stdout.write(f"--- seed {seed}\n{mismatch}\n")
