@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import pyarrow as pa
 import pytest
 
 import eddyline
 from eddyline.adapter.engine import Engine, Waiter
-from eddyline.protocol.messages import PeekResponse
+from eddyline.controller.events import Event
+from eddyline.expr.ir import Mfp
+from eddyline.protocol.messages import Frontiers, Peek, PeekResponse, Response
+from eddyline.repr.batch import Batch
+from eddyline.repr.time import Time
+from eddyline.repr.types import INTEGER
 
 
 @contextmanager
@@ -64,6 +71,76 @@ def test_an_answer_reaches_its_waiter_before_the_controller(db: eddyline.Connect
         assert waiter.wait(10)
     answering.join()
     assert waiter.answer == PeekResponse("p", canceled=True)
+
+
+def test_a_held_lock_of_the_engine_delays_no_answer_of_a_sent_lookup(db: eddyline.Connection) -> None:
+    """The first answer is not in the way of the second: whoever made it does not wait for the lock to tell of it."""
+    engine = db._engine
+    item = engine.catalog.snapshot().view().resolve(None, "t_k")
+    assert item is not None
+    everything = Mfp((), (0, 1), (INTEGER, INTEGER))
+    waiters = [Waiter() for _ in range(3)]
+    with engine.control() as controller:
+        at = engine.store.newest_write(item.depends_on | {str(item.on)})
+        for key, waiter in enumerate(waiters):
+            uuid = controller.peek(item.id, at, everything, key_types=(INTEGER,), keys=((key,),))
+            engine.expect(uuid, waiter)
+        assert [waiter.wait(10) for waiter in waiters] == [True] * 3
+        assert len(controller._peeks) == 3, "it hears of them when its turn comes"
+    assert not engine._controller._peeks
+    found = [waiter.answer for waiter in waiters]
+    assert [len(a.rows.batch()) for a in found if a is not None and a.rows is not None] == [0, 1, 1]
+
+
+def test_a_held_lock_of_the_engine_does_not_stop_maintenance(db: eddyline.Connection) -> None:
+    """Each commit is reported as sealed, which must not wait: otherwise the next one is not sealed."""
+    engine = db._engine
+    index = engine.catalog.snapshot().view().resolve(None, "t_k")
+    assert index is not None and index.on is not None
+    with held(engine):
+        for key in (3, 4, 5):
+            rows = Batch.at((INTEGER, INTEGER), (pa.array([key], pa.int32()),) * 2, 1, Time(0))
+            at = engine.commit({index.on: rows})
+            peek = Peek(index.id, "", at, (INTEGER,), ((key,),), Mfp((), (1,), (INTEGER,)))
+            deadline = time.monotonic() + 10
+            while (answer := engine.answer_now(peek, lambda: False)) is None:
+                assert time.monotonic() < deadline, f"the commit of {key} is not sealed"
+                time.sleep(0.001)
+            assert answer.rows is not None
+    assert db.execute("SELECT k FROM t WHERE k > 2 ORDER BY k").fetchall() == [(3,), (4,), (5,)]
+
+
+def test_a_subscription_hears_of_what_was_sealed_while_the_lock_was_held(db: eddyline.Connection) -> None:
+    engine = db._engine
+    table = engine.catalog.snapshot().view().resolve(None, "t")
+    assert table is not None
+    subscription = db.subscribe("SELECT k FROM t", snapshot=False)
+    for key in (3, 4, 5):
+        with held(engine):
+            rows = Batch.at((INTEGER, INTEGER), (pa.array([key], pa.int32()),) * 2, 1, Time(0))
+            engine.commit({table.id: rows})
+        change = subscription.next(10)
+        assert change is not None and change.updates.column("k").to_pylist() == [key]
+    subscription.close()
+
+
+def test_a_response_that_cannot_be_taken_costs_the_replica_not_whoever_has_the_lock(
+    db: eddyline.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine, failed = db._engine, db._engine._replica
+    original = engine._controller.process_response
+
+    def process(response: Response) -> list[Event]:
+        if isinstance(response, Frontiers):
+            monkeypatch.undo()
+            raise ValueError("not understood")
+        return original(response)
+
+    monkeypatch.setattr(engine._controller, "process_response", process)
+    db.execute("INSERT INTO t VALUES (3, 30)")
+    assert engine.wait_for(lambda _: engine._replica is not failed, 20)
+    db.wait_hydrated("t_k", timeout=20)
+    assert db.execute("SELECT v FROM t WHERE k = 3").fetchall() == [(30,)]
 
 
 def test_an_index_that_is_dropped_is_not_looked_up(db: eddyline.Connection) -> None:

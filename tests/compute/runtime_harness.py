@@ -170,5 +170,4 @@ class Harness:
 
 def rows_of(answer: PeekResponse | SubscribeResponse) -> Rows:
     assert answer.rows is not None
-    assert isinstance(answer.rows.payload, Batch)
-    return collect([answer.rows.payload])
+    return collect(answer.rows.pieces())

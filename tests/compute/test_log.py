@@ -28,7 +28,6 @@ from eddyline.protocol.messages import (
     Peek,
     PeekResponse,
 )
-from eddyline.repr.batch import Batch
 from eddyline.repr.time import EMPTY, MIN_TIME, Frontier, Time
 from eddyline.storage.store import TableStore
 from eddyline.trace.hasher import Hasher
@@ -273,8 +272,8 @@ def test_a_peek_of_a_log_is_the_union_of_all_workers(workers: int) -> None:
         if isinstance(response, PeekResponse):
             answers.append(response)
     [answer] = answers
-    assert answer.rows is not None and isinstance(answer.rows.payload, Batch)
-    batch = answer.rows.payload
+    assert answer.rows is not None
+    batch = answer.rows.batch()
     assert sorted(zip(*(c.to_pylist() for c in batch.columns), strict=True)) == [
         ("i", worker, 2, "solo") for worker in range(workers)
     ]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 from eddyline.compute.merge_responses import ResponseMerger
 from eddyline.protocol.messages import Frontiers, PeekResponse, Response, RowBatch, Status
 from eddyline.repr.batch import Batch
@@ -78,3 +80,72 @@ def test_one_worker_passes_everything_on() -> None:
     merged = Merged(1)
     for response in (Frontiers("i", 5), PeekResponse("u", canceled=True), Status("x")):
         assert merged.put(0, response) == [response]
+
+
+def test_a_slow_listener_keeps_no_other_worker_from_merging() -> None:
+    """One worker's thread is in the listener: what the others put is merged, and passed on in order after it."""
+    heard: list[Response] = []
+    inside, go_on = threading.Event(), threading.Event()
+
+    def emit(response: Response) -> None:
+        if response == Status("slow"):
+            inside.set()
+            assert go_on.wait(30)
+        heard.append(response)
+
+    for workers in (1, 2):
+        heard.clear()
+        inside.clear()
+        go_on.clear()
+        merger = ResponseMerger(workers, emit)
+        slow = threading.Thread(target=merger.put, args=(0, 0, Status("slow")))
+        slow.start()
+        assert inside.wait(10)
+
+        def answer(merger: ResponseMerger = merger, workers: int = workers) -> None:
+            for worker in range(workers):
+                merger.put(worker, 0, PeekResponse("u", canceled=True))
+                merger.put(worker, 0, Frontiers("i", 5))
+
+        other = threading.Thread(target=answer)
+        other.start()
+        other.join(10)
+        waited = other.is_alive()
+        assert not waited and merger.pending() and heard == []
+        go_on.set()
+        for thread in (slow, other):
+            thread.join(10)
+        assert heard == [Status("slow"), PeekResponse("u", canceled=True), Frontiers("i", 5)]
+
+
+def test_a_new_connection_gets_nothing_of_the_one_before() -> None:
+    """Not even what is being passed on at the moment: it is waited for."""
+    heard: list[Response] = []
+    inside, go_on, begun = threading.Event(), threading.Event(), threading.Event()
+
+    def emit(response: Response) -> None:
+        if response == Status("slow"):
+            inside.set()
+            assert go_on.wait(30)
+        heard.append(response)
+
+    merger = ResponseMerger(1, emit)
+    slow = threading.Thread(target=merger.put, args=(0, 0, Status("slow")))
+    slow.start()
+    assert inside.wait(10)
+    merger.put(0, 0, Frontiers("i", 5))
+
+    def begin() -> None:
+        merger.begin_connection()
+        begun.set()
+
+    beginning = threading.Thread(target=begin)
+    beginning.start()
+    assert not begun.wait(0.05)
+    go_on.set()
+    for thread in (slow, beginning):
+        thread.join(10)
+    assert begun.is_set() and heard == [Status("slow")]
+    merger.put(0, 0, Frontiers("i", 6))
+    merger.put(0, 1, Frontiers("i", 7))
+    assert heard == [Status("slow"), Frontiers("i", 7)]

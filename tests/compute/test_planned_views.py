@@ -86,8 +86,7 @@ class Database:
         (answer,) = self._db.answers(uuid)
         assert answer.error is None, answer.error
         assert answer.rows is not None
-        batch = answer.rows.payload
-        assert isinstance(batch, Batch)
+        batch = answer.rows.batch()
         columns = [column.to_pylist() for column in batch.columns]
         found: naive.Bag = Counter()
         for i, diff in enumerate(batch.diffs.tolist()):

@@ -38,7 +38,6 @@ from eddyline.protocol.messages import (
     Schedule,
     Status,
 )
-from eddyline.repr.batch import Batch
 from eddyline.repr.time import EMPTY, Time
 from eddyline.repr.types import TEXT
 from eddyline.storage.store import TableStore
@@ -185,8 +184,7 @@ class Driver:
         """The rows of the one answer, every value as text, in order."""
         answer = self.answer(uuid)
         assert answer.rows is not None, answer
-        batch = answer.rows.payload
-        assert isinstance(batch, Batch)
+        batch = answer.rows.batch()
         return sorted(tuple(map(str, row)) for row in zip(*(c.to_pylist() for c in batch.columns), strict=True))
 
     def error(self, uuid: str) -> str:

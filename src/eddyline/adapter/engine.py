@@ -2,11 +2,12 @@
 
 Locks, in order: ``commit_lock`` (one commit or definition at a time), then ``_control`` (every call that changes the
 controller; held for O(1) steps, never while waiting for the replica), then ``_answers`` (who waits for which peek),
-then storage's own.  The replica's threads take ``_answers`` and ``_control`` to hand in a response, and nothing else.
+then storage's own; ``_moved`` is the innermost.
 
-A lookup that its index has sealed takes neither ``commit_lock`` nor ``_control``, and an answer reaches whoever waits
-for it before ``_control`` is asked for: a thread that is preempted in the middle of an O(1) step keeps others waiting
-for as long as the machine pleases.
+A thread that is preempted in the middle of an O(1) step keeps others waiting for as long as the machine pleases.
+Therefore a lookup that its index has sealed takes neither ``commit_lock`` nor ``_control``; an answer reaches whoever
+waits for it before the controller hears of it; and the replica's threads wait for nobody who holds ``_control``: they
+hand in what they have to say, and go on.  What responses lead to outside the controller is done with no lock held.
 """
 
 from __future__ import annotations
@@ -22,8 +23,10 @@ from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 
 from eddyline.adapter.catalog import Catalog
+from eddyline.adapter.control_lock import ControlLock
 from eddyline.adapter.gil_sampler import GilSampler
 from eddyline.adapter.locks import LockTable
 from eddyline.adapter.metrics import DatabaseMetrics, exposition
@@ -51,7 +54,8 @@ from eddyline.controller.events import Event, PeekAnswered, ReplicaFailed, Subsc
 from eddyline.controller.processes import ReplicaProcesses, ReplicaSpec
 from eddyline.controller.remote import RemoteReplica
 from eddyline.errors import Error, InterfaceError, make_error
-from eddyline.protocol.messages import Peek, PeekResponse, Response, SubscribeResponse
+from eddyline.protocol.delivery import Delivery
+from eddyline.protocol.messages import Peek, PeekResponse, Response, Status, SubscribeResponse
 from eddyline.repr.batch import Batch
 from eddyline.repr.time import Time
 from eddyline.storage.store import TableStore
@@ -132,12 +136,15 @@ class Engine:
         self.catalog = Catalog()
         self.store = TableStore(self.hasher)
         self.commit_lock = threading.RLock()
-        self._control = threading.RLock()
-        self._moved = threading.Condition(self._control)  # an upper rose, or the replica came or went
+        #: what responses lead to outside the controller, in their order
+        self._effects: Delivery[Callable[[], None]] = Delivery(lambda effect: effect())
+        self._control = ControlLock(self._effects.deliver)
+        self._moved = threading.Condition()
+        self._moves = 0  # how often an upper rose, or the replica came or went; guarded by _moved
         self._controller = Controller(self.store, logging=True)
         self._answers = threading.Lock()
         self._peeks: dict[str, Waiter] = {}  # guarded by _answers
-        self._feeds: dict[str, Callable[[SubscribeResponse], None]] = {}  # guarded by _control
+        self._feeds: dict[str, Callable[[SubscribeResponse], bool]] = {}  # guarded by _control
         self._plans: OrderedDict[object, object] = OrderedDict()  # guarded by _plans_lock
         self._plans_lock = threading.Lock()
         self._restarts: deque[float] = deque()  # guarded by _rebuilding
@@ -193,7 +200,7 @@ class Engine:
             with self._answers:
                 waiters = list(self._peeks.values())
                 self._peeks.clear()
-            self._moved.notify_all()
+        self._has_moved()
         for waiter in waiters:
             waiter.fail(make_error("57P01", "the database was closed"))
         _OPEN.discard(self)
@@ -352,38 +359,72 @@ class Engine:
         with self._answers:
             return self._peeks.pop(uuid, None)
 
-    def feed(self, id: str, take: Callable[[SubscribeResponse], None]) -> None:
-        """Where the responses of subscription ``id`` go; it is called with the controller's lock held."""
+    def feed(self, id: str, take: Callable[[SubscribeResponse], bool]) -> None:
+        """Where the responses of subscription ``id`` go, in order; it is ended once ``take`` gives False."""
         with self._control:
             self._feeds[id] = take
 
     def end_subscription(self, id: str) -> None:
-        """Drops it with its holds; twice is harmless.  Also from where its responses go."""
+        """Drops it with its holds; twice is harmless."""
         with self._control:
-            self._feeds.pop(id, None)
-            self._controller.drop(id)
+            self._drop_subscription(id)
+
+    def _drop_subscription(self, id: str) -> None:
+        """With ``_control`` held."""
+        self._feeds.pop(id, None)
+        self._controller.drop(id)
+
+    def _give(self, take: Callable[[SubscribeResponse], bool], response: SubscribeResponse) -> None:
+        if not take(response):
+            self._control.hand_in(partial(self._drop_subscription, response.id))
 
     def wait_for(self, ready: Callable[[Controller], bool], timeout: float | None) -> bool:
         """Waits until ``ready(controller)``, looked at after every response but answers; False when the time is up."""
-        with self._control:
-            return self._moved.wait_for(lambda: self._closed or ready(self._controller), timeout) and not self._closed
+        deadline = None if timeout is None else time.monotonic() + timeout
+        while True:
+            with self._moved:
+                seen = self._moves
+            with self._control:
+                if self._closed or ready(self._controller):
+                    return not self._closed
+            remaining = None if deadline is None else deadline - time.monotonic()
+            if remaining is not None and remaining <= 0:
+                return False
+            self._wait_moved(seen, remaining)
+
+    def _wait_moved(self, seen: int, timeout: float | None) -> None:
+        with self._moved:
+            self._moved.wait_for(lambda: self._moves != seen, timeout)
+
+    def _has_moved(self) -> None:
+        with self._moved:
+            self._moves += 1
+            self._moved.notify_all()
 
     def rows_held(self, ids: Sequence[str]) -> int:
         """Updates that stored collections among ``ids`` hold, for progress reports."""
         return sum(self.store.size(i)[0] for i in ids if i in self.store)
 
     def _respond(self, response: Response) -> None:
-        """A response of the replica, on the thread that made it."""
+        """A response of the replica, on a thread of its: never waits."""
         if isinstance(response, PeekResponse):
             # First of all; should the answer be quicker than ``expect``, the controller's event delivers it.
             self._deliver(response)
-        with self._control:
-            if self._closed:
-                return
-            for event in self._controller.process_response(response):
-                self._handle(event)
-            if not isinstance(response, PeekResponse):
-                self._moved.notify_all()
+        self._control.hand_in(partial(self._process, response))
+
+    def _process(self, response: Response) -> None:
+        """The controller hears of a response; with ``_control`` held."""
+        if self._closed:
+            return
+        try:
+            events = self._controller.process_response(response)
+        except Exception as error:  # noqa: BLE001 - whatever it was, the replica is not understood and is built anew
+            _log.exception("a response of the replica cannot be taken")
+            events = self._controller.process_response(Status(f"{type(error).__name__}: {error}", fatal=True))
+        for event in events:
+            self._handle(event)
+        if not isinstance(response, PeekResponse):
+            self._effects.add(self._has_moved)
 
     def _deliver(self, response: PeekResponse) -> None:
         waiter = self._waiter_of(response.uuid)
@@ -397,11 +438,13 @@ class Engine:
             case SubscriptionChanged():
                 take = self._feeds.get(event.response.id)
                 if take is not None:
-                    take(event.response)
+                    self._effects.add(partial(self._give, take, event.response))
             case ReplicaFailed():
                 _log.error("the replica failed and is rebuilt: %s", event.message)
-                failed = self._replica
-                threading.Thread(target=self._rebuild, args=(failed,), name="eddyline-rebuild", daemon=True).start()
+                rebuilding = threading.Thread(
+                    target=self._rebuild, args=(self._replica,), name="eddyline-rebuild", daemon=True
+                )
+                self._effects.add(rebuilding.start)
             case _:
                 pass
 
@@ -422,7 +465,7 @@ class Engine:
                     self._replica = replica
                     if not self._closed:
                         self._controller.attach_replica(replica)
-                    self._moved.notify_all()
+                self._has_moved()
                 if self._closed:
                     replica.close()
                 elif replica.failed:

@@ -610,7 +610,5 @@ def _read_answer(answer: PeekResponse, context: ReadContext, at: Time, plan: Rea
     if answer.canceled or answer.rows is None:
         context.interrupt.check()
         raise cancelled_error()
-    batch = answer.rows.payload
-    assert isinstance(batch, Batch)
     assert answer.phases is not None, "an answer with rows says where its time went"
-    return ReadAnswer(batch, at, plan, answer.phases)
+    return ReadAnswer(answer.rows.batch(), at, plan, answer.phases)

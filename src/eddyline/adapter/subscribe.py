@@ -58,10 +58,6 @@ def open_subscription(
     id = f"s{next(_ids)}"
     backlog = Backlog(max_backlog)
 
-    def take(response: SubscribeResponse) -> None:
-        if not backlog.put(response):
-            engine.end_subscription(id)
-
     facts = plan.facts
     operators = lower_subscribe(
         optimized, id, facts.indexes, with_snapshot=statement.snapshot, unique_keys=facts.unique_keys
@@ -74,7 +70,7 @@ def open_subscription(
                 raise make_error("22023", f"UP TO {until} is not after AS OF {at}")
             description = DataflowDescription(statement.name or "subscription", operators, at, until)
             controller.create_dataflow(description, as_of=at)
-        engine.feed(id, take)
+        engine.feed(id, backlog.put)
     subscription = _Running(context, id, until, backlog, waiting, progress=statement.progress)
     return SubscriptionFeed(
         statement.query.names,

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from eddyline.compute.readable import PeekSource
-from eddyline.compute.walk import walk_at
+from eddyline.compute.walk import Pace, walk_at, walk_keys
 from eddyline.errors import DatabaseError, make_error
 from eddyline.expr.ir import LiteralValue
 from eddyline.expr.mfp import apply_mfp
@@ -30,14 +30,13 @@ from eddyline.trace.best_rows import BestRows
 from eddyline.trace.duplicates import first_equal
 from eddyline.trace.hasher import Hasher
 from eddyline.trace.run import consolidate
-from eddyline.trace.snapshot import Matches
+from eddyline.trace.snapshot import Snapshot
 
 __all__ = ["PeekTask", "PeekTiming", "canceled", "peek_error"]
 
 _SLICE_ROWS = 65_536
-#: matches that a lookup takes in one step; most have fewer
-_LOOKUP_ROWS = 16_384
-_FIRST_ROWS = 256
+#: a lookup of no more rows than these, with their history, is one step
+_FEW_ROWS = 4096
 _log = logging.getLogger("eddyline.compute")
 
 
@@ -52,11 +51,11 @@ def canceled(uuid: str) -> PeekResponse:
 class PeekTiming:
     """When a peek was sent, taken by its worker, ready, begun, and walked.  Each is set by whoever has the peek."""
 
-    __slots__ = ("_begun", "_clock", "_published", "_ready", "_runtime", "_sealed", "_sent", "_taken", "_walked")
+    __slots__ = ("_begun", "_published", "_ready", "_runtime", "_sealed", "_sent", "_taken", "_walked", "clock")
 
     def __init__(self, runtime: str, clock: Callable[[], int], sent_ns: int | None = None) -> None:
         self._runtime = runtime
-        self._clock = clock
+        self.clock = clock
         now = clock()
         self._taken = self._ready = self._published = self._sealed = self._walked = now
         self._sent = now if sent_ns is None else min(sent_ns, now)
@@ -64,7 +63,7 @@ class PeekTiming:
 
     def ready(self, index: PeekSource) -> None:
         """``index`` has sealed the peek's time."""
-        self._ready = max(self._clock(), self._taken)
+        self._ready = max(self.clock(), self._taken)
         read = index.read
         published = index.published_ns if read is None else read.published_ns
         sealed = self._ready if read is None or read.sealed_ns is None else read.sealed_ns
@@ -74,11 +73,11 @@ class PeekTiming:
     def begin(self) -> None:
         """A slice has its turn."""
         if self._begun is None:
-            self._begun = max(self._clock(), self._ready)
+            self._begun = max(self.clock(), self._ready)
 
     def walked(self) -> None:
         """All slices are there."""
-        self._walked = self._clock()
+        self._walked = self.clock()
 
     def phases(self, lane: str, rows: int) -> PeekPhases:
         """The answer is made."""
@@ -92,7 +91,7 @@ class PeekTiming:
             wait_seal_ns=self._sealed - self._published,
             dataflow_ns=self._ready - self._sealed,
             walk_ns=walked - begun,
-            finish_ns=max(0, self._clock() - walked),
+            finish_ns=max(0, self.clock() - walked),
             rows=rows,
         )
 
@@ -100,6 +99,9 @@ class PeekTiming:
 class PeekTask:
     """One peek of an index that has sealed its time; ``step`` does a bounded piece and returns the response when it is
     done.  53200 or 54000 once what it has collected is past the peek's bounds.
+
+    First errors of rows, of which one ends it; then rows, in slices, each through the map-filter-project at once.  A
+    lookup of few rows is one step.
     """
 
     def __init__(
@@ -110,7 +112,6 @@ class PeekTask:
         self._hasher = hasher
         self._timing = timing
         self._lane = lane
-        self._matched_bytes = 0
         self._collected_bytes = 0
         self._result_bytes = 0  # as before, without times and multiplicities
         timing.ready(export)
@@ -118,10 +119,13 @@ class PeekTask:
         self._count = 0  # of the rows, with multiplicities
         self._best: BestRows | None = None  # of those that come in large batches, if only the first are wanted
         self._failing: Batch | None = None
-        self._walk: Iterator[Batch] | None = None
-        self._lookup: Iterator[Matches] | None = None
-        self._matches: list[Batch] = []
         self._started = False
+        self._pace = Pace(_SLICE_ROWS, timing.clock)
+        self._oks: Snapshot | None = None  # until they are read
+        self._updates = 0  # in what is read at the moment
+        #: what is read at the moment, errors of rows or rows
+        self._errors: Iterator[Batch] | None = None
+        self._slices: Iterator[Batch] = iter(())
 
     @property
     def walks(self) -> bool:
@@ -148,25 +152,59 @@ class PeekTask:
             _log.exception("peek of %s failed", self.peek.target)
             return peek_error(self.peek.uuid, make_error("XX000", f"{type(error).__name__}: {error}"))
 
-    def _begin(self) -> PeekResponse | None:
+    def _begin(self) -> None:
         if self._started:
-            return None
+            return
         self._started = True
-        return self._start()
+        failure = None if self._export.read is None else self._export.read.failure()
+        if failure is not None:
+            raise failure
+        arrangement = self._export.arrangement
+        self._updates = arrangement.errs.rows
+        if self._updates:
+            self._errors = walk_at(arrangement.errs.snapshot(), Time(self.peek.time), self._pace, self._hasher)
+        self._oks = arrangement.oks.snapshot()
 
     def _step(self) -> PeekResponse | None:
         self._timing.begin()
-        failed = self._begin()
-        if failed is not None:
-            return failed
-        if self._walk is not None and not self._complete():
-            batch = next(self._walk, None)
-            if batch is not None:
-                self._take(batch)
+        self._begin()
+        # What comes in little pieces shares a step.
+        left = min(_FEW_ROWS, self._pace.rows) // 2 + 1
+        while left > 0:
+            looked_at = self._slice()
+            if looked_at is None:
+                return self._finish()
+            left -= looked_at
+        return None
+
+    def _slice(self) -> int | None:
+        """Reads the next slice; how many updates it had at most, None if there is nothing more to read."""
+        looked_at = min(self._pace.rows, self._updates)
+        if self._errors is not None:
+            self._pace.begin()
+            errors = next(self._errors, None)
+            if errors is None:
+                self._errors = None
+                return 0
+            self._failing = _positive(errors)
+            self._pace.end()
+            return None if self._failing is not None else looked_at
+        if self._oks is not None:
+            oks, self._oks = self._oks, None
+            self._updates = oks.rows
+            few = self._start(oks)
+            if few is not None:
+                self._take(few)
                 return None
-        if self._lookup is not None and self._look_up(self._lookup):
+            if not self.walks and self.peek.keys:
+                return _FEW_ROWS  # so many were counted
+        self._pace.begin()
+        batch = None if self._complete() else next(self._slices, None)
+        if batch is None:
             return None
-        return self._finish()
+        self._take(batch)
+        self._pace.end()
+        return looked_at
 
     def _complete(self) -> bool:
         """Nothing that is still to come could change the answer."""
@@ -174,52 +212,25 @@ class PeekTask:
         enough = limit is not None and not self.peek.order and self._count >= limit
         return self._failing is not None or enough
 
-    def _start(self) -> PeekResponse | None:
-        failure = None if self._export.read is None else self._export.read.failure()
-        if failure is not None:
-            raise failure
-        arrangement = self._export.arrangement
-        below = Frontier(self.peek.time + 1)
-        if arrangement.errs.rows:
-            failing = _positive(arrangement.errs.snapshot().read_at(Time(self.peek.time)))
-            if len(failing):
-                return self._row_error(failing)
-        snapshot = arrangement.oks.snapshot()
-        if self.peek.keys is None:
-            self._walk = walk_at(snapshot, Time(self.peek.time), _SLICE_ROWS, self._hasher)
+    def _start(self, oks: Snapshot) -> Batch | None:
+        """All that there is to look at, if it is few rows; else ``_slices`` will bring it."""
+        keys, time = self.peek.keys, Time(self.peek.time)
+        if keys is None:
+            self._slices = walk_at(oks, time, self._pace, self._hasher)
             return None
-        if not self.peek.keys:
+        if not keys:
             return None
-        columns = _key_columns(self.peek.keys, self.peek.key_types, self._hasher)
+        types = self.peek.key_types
+        columns = _key_columns(keys, types, self._hasher)
         rows = len(columns[0]) if columns else 1
-        hashes = self._hasher.hash_rows(columns, self.peek.key_types, rows)
-        self._lookup = snapshot.probe_pieces(
-            columns,
-            self.peek.key_types,
-            hashes,
-            below=below,
-            null_safe=(False,) * len(columns),
-            max_rows=_SLICE_ROWS,
-            first_rows=max(_FIRST_ROWS, 2 * rows),
-        )
-        return None
-
-    def _look_up(self, pieces: Iterator[Matches]) -> bool:
-        """Takes the next matches; True if there may be more than this step's share."""
-        rows = 0
-        for matches in pieces:
-            times = np.full(len(matches), self.peek.time, np.int64)
-            self._matches.append(Batch(self._export.types, tuple(matches.columns), times, matches.diffs))
-            rows += len(matches)
-            if rows > len(matches):  # what comes in one piece is looked at when it is taken
-                self._matched_bytes = sum(m.nbytes for m in self._matches)
-                self._check_memory()
-            if rows >= _LOOKUP_ROWS:
-                return True
-        found = Batch.concat(self._export.types, self._matches)
-        self._matches, self._matched_bytes = [], 0
-        self._take(found if _all_positive(found) else consolidate(found, self._hasher))
-        return False
+        hashes = self._hasher.hash_rows(columns, types, rows)
+        matches = oks.few(columns, types, hashes, below=Frontier(time + 1), most_rows=_FEW_ROWS)
+        if matches is None:
+            self._slices = walk_keys(oks, time, self._pace, self._hasher, columns=columns, types=types, hashes=hashes)
+            return None
+        times = np.full(len(matches), time, np.int64)
+        found = Batch(self._export.types, tuple(matches.columns), times, matches.diffs)
+        return found if _all_positive(found) else consolidate(found, self._hasher)
 
     def _take(self, batch: Batch) -> None:
         """Rows with their multiplicities at the peek's time, through the mfp."""
@@ -253,7 +264,7 @@ class PeekTask:
         if bound is None:
             return
         account = None if self._export.read is None else self._export.read.memory
-        held = self._collected_bytes + self._matched_bytes + (0 if account is None else account.held())
+        held = self._collected_bytes + (0 if account is None else account.held())
         if self._best is not None:
             held += self._best.nbytes
         if held > bound:
@@ -262,16 +273,13 @@ class PeekTask:
     def _finish(self) -> PeekResponse:
         self._timing.walked()
         if self._failing is not None:
-            return self._row_error(self._failing)
+            return peek_error(self.peek.uuid, first_row_error(self._failing))
         if self._best is not None:
             first = self._best.chosen().rows
             self._rows.append(first)
             self._count += int(first.diffs.sum())
-        rows = Batch.concat(self.peek.mfp.types, self._rows)
-        return PeekResponse(self.peek.uuid, rows=RowBatch(rows), phases=self._timing.phases(self._lane, self._count))
-
-    def _row_error(self, failing: Batch) -> PeekResponse:
-        return peek_error(self.peek.uuid, first_row_error(failing))
+        rows = RowBatch.of(self.peek.mfp.types, self._rows)
+        return PeekResponse(self.peek.uuid, rows=rows, phases=self._timing.phases(self._lane, self._count))
 
 
 def _all_positive(batch: Batch) -> bool:
@@ -279,8 +287,10 @@ def _all_positive(batch: Batch) -> bool:
     return int(batch.diffs[0] if len(batch) == 1 else batch.diffs.min(initial=1)) > 0
 
 
-def _positive(batch: Batch) -> Batch:
-    return batch.take(np.flatnonzero(batch.diffs > 0))
+def _positive(errors: Batch) -> Batch | None:
+    """The first error that counts, if one does."""
+    found = np.flatnonzero(errors.diffs > 0)[:1]
+    return errors.take(found) if len(found) else None
 
 
 def _key_columns(

@@ -190,10 +190,13 @@ class Runtime:
         """All workers get the commands of all senders in one order."""
         if self._stop.is_set():
             return
-        with self._sending:
-            if isinstance(command, Hello) and command.nonce != self._nonce:
-                self._nonce = command.nonce
+        if isinstance(command, Hello):
+            with self._sending:
+                new, self._nonce = command.nonce != self._nonce, command.nonce
+            if new:
+                # Before any worker hears of it, and without the lock: it may wait for a response being passed on.
                 self._merger.begin_connection()
+        with self._sending:
             for worker in self._commanded:
                 worker.inbox.command(command)
 

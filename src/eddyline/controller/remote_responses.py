@@ -12,6 +12,7 @@ import threading
 from collections.abc import Callable
 
 from eddyline.compute.merge_responses import ResponseMerger
+from eddyline.protocol.delivery import Delivery
 from eddyline.protocol.messages import Frontiers, Response, Status
 from eddyline.storage.store import TableStore
 
@@ -19,11 +20,10 @@ __all__ = ["RemoteResponses"]
 
 
 class RemoteResponses:
-    """Of one connection, which ends once.  ``emit`` gets the merged responses in order and must not wait for a replica;
-    ``hang_up`` is called once, at the end, and must not wait either.
+    """Of one connection, which ends once.  ``emit`` gets the merged responses in order, one at a time and with
+    no lock held; ``hang_up`` is called once, at the end.  Neither must wait for a replica.
 
-    Lock: ``_passing``, held while a response is passed on, which keeps their order; behind the merger's.  Any thread
-    calls.
+    Lock: ``_lock``, behind the merger's, before storage's; held for O(1).  Any thread calls.
     """
 
     def __init__(
@@ -33,13 +33,16 @@ class RemoteResponses:
         self._emit = emit
         self._hang_up = hang_up
         self._merger = ResponseMerger(processes, self._merged)
-        self._passing = threading.RLock()
-        self._held: dict[str, Frontiers] = {}  # guarded by _passing, like the rest
+        self._passed: Delivery[Response] = Delivery(self._pass_on)
+        self._lock = threading.Lock()
+        self._held: dict[str, Frontiers] = {}  # guarded by _lock, like the rest
         self._over = False
+        #: it ended without a word, so that what has not been passed on by then is not
+        self._silent = False
 
     @property
     def over(self) -> bool:
-        with self._passing:
+        with self._lock:
             return self._over
 
     def put(self, process: int, response: Response) -> None:
@@ -48,47 +51,60 @@ class RemoteResponses:
 
     def written(self, id: str) -> None:
         """A view was written: the frontier that waits for it may go on."""
-        with self._passing:
+        with self._lock:
             held = self._held.get(id)
-            if held is not None and not self._over and self._stored(held):
-                del self._held[id]
-                self._emit(held)
+            if held is None or self._over or not self._stored(held):
+                return
+            del self._held[id]
+            self._passed.add(held)
+        self._passed.deliver()
 
     def pending(self) -> bool:
         """Whether something is remembered: a partial answer, or a frontier that waits for storage."""
-        with self._passing:
+        with self._lock:
             held = bool(self._held)
-        return held or self._merger.pending()
+        return held or self._merger.pending() or len(self._passed) > 0
 
     def held(self) -> int:
         """How many frontiers wait for storage."""
-        with self._passing:
+        with self._lock:
             return len(self._held)
 
     def end(self, message: str, *, tell: bool) -> None:
-        """Nothing is passed on from here; with ``tell`` but a fatal status.  Only the first call counts."""
-        with self._passing:
+        """Nothing more is taken, not even what waits to be passed on: with ``tell`` a fatal status comes last.
+
+        Only the first call counts.
+        """
+        with self._lock:
             if self._over:
                 return
-            self._over = True
+            self._over, self._silent = True, not tell
             self._held.clear()
             if tell:
-                self._emit(Status(message, fatal=True))
+                self._passed.add(Status(message, fatal=True))
+        self._passed.deliver()
         self._hang_up()
 
     def _merged(self, response: Response) -> None:
-        with self._passing:
+        if isinstance(response, Status) and response.fatal:
+            self.end(response.message, tell=True)
+            return
+        with self._lock:
             if self._over:
                 return
-            if isinstance(response, Frontiers) and not self._stored(response):
-                self._held[response.id] = response
-                return
-            if isinstance(response, Status) and response.fatal:
-                self.end(response.message, tell=True)
-                return
             if isinstance(response, Frontiers):
+                if not self._stored(response):
+                    self._held[response.id] = response
+                    return
                 self._held.pop(response.id, None)
-            self._emit(response)
+            self._passed.add(response)
+        self._passed.deliver()
+
+    def _pass_on(self, response: Response) -> None:
+        with self._lock:
+            if self._silent:
+                return
+        self._emit(response)
 
     def _stored(self, response: Frontiers) -> bool:
         """Whether storage has what the frontier speaks of; it does not keep indexes, nor what was dropped."""

@@ -38,8 +38,8 @@ class Client(Protocol):
 class ResponseQueue:
     """Responses of a replica in the same process.  Any thread puts; any thread receives.
 
-    With a ``listener`` responses go to it on the thread that made them, and nothing is queued: the listener must
-    return fast and must not wait for the replica.
+    With a ``listener`` responses go to it on a thread that put one, and nothing is queued: the listener must return
+    fast and must not wait for the replica.  It is called with no lock held.
     """
 
     def __init__(self, listener: Callable[[Response], None] | None = None) -> None:
@@ -48,26 +48,31 @@ class ResponseQueue:
         self._changed = threading.Condition()
         self._responses: deque[Response] = deque()  # guarded by _changed
         self._closed = False  # guarded by _changed
+        #: whether responses that waited for a listener have yet to be given to it, before those that come now
+        self._handing_over = False  # guarded by _changed
 
     def listen(self, listener: Callable[[Response], None], ended: Callable[[], None]) -> None:
         """As ``Client.listen``."""
         with self._changed:
-            while self._responses:
-                listener(self._responses.popleft())
-            self._listener, self._ended = listener, ended
-            closed = self._closed
+            self._listener, self._ended, self._handing_over = listener, ended, True
+            closed = self._closed  # a close from here on says so itself
+        while True:
+            with self._changed:
+                if not self._responses:
+                    self._handing_over = False
+                    break
+                response = self._responses.popleft()
+            listener(response)
         if closed:
             ended()
 
     def put(self, response: Response) -> None:
-        listener = self._listener
-        if listener is None:
-            with self._changed:
-                listener = self._listener
-                if listener is None:
-                    self._responses.append(response)
-                    self._changed.notify()
-                    return
+        with self._changed:
+            listener = self._listener
+            if listener is None or self._handing_over:
+                self._responses.append(response)
+                self._changed.notify()
+                return
         listener(response)
 
     def receive(self, timeout: float | None) -> Response | None:

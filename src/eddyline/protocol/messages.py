@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TypeAlias
 
 import msgspec
@@ -9,6 +10,7 @@ import msgspec
 from eddyline.expr.ir import LiteralValue, SortKey
 from eddyline.plan.dataflow import DataflowDescription, Mfp
 from eddyline.protocol.read_costs import UNBOUNDED, PeekPhases, ReadBounds
+from eddyline.repr.batch import Batch
 from eddyline.repr.types import SqlType
 
 __all__ = [
@@ -33,9 +35,31 @@ __all__ = [
 
 
 class RowBatch(msgspec.Struct, frozen=True):
-    """Rows on the wire: an Arrow IPC stream in the engine's layouts, or, in process, a ``repr.Batch`` by reference."""
+    """Rows on the wire: an Arrow IPC stream in the engine's layouts, or, in process, a ``repr.Batch`` by reference.
+
+    Many rows may be a sequence of such: whoever reads them puts them together, and not the worker that found them.
+    """
 
     payload: object
+
+    @staticmethod
+    def of(types: tuple[SqlType, ...], pieces: Sequence[Batch]) -> RowBatch:
+        """The rows of ``pieces``, all of ``types``, in order and without a copy."""
+        filled = [p for p in pieces if len(p)]
+        if len(filled) > 1:
+            return RowBatch(tuple(filled))
+        return RowBatch(filled[0] if filled else Batch.empty(types))
+
+    def pieces(self) -> list[Batch]:
+        """At least one."""
+        found = [self.payload] if isinstance(self.payload, Batch) else self.payload
+        assert isinstance(found, (list, tuple)), "rows are decoded with their message"
+        return list(found)
+
+    def batch(self) -> Batch:
+        """The rows as one batch.  O(rows) if they come in pieces."""
+        pieces = self.pieces()
+        return Batch.concat(pieces[0].types, pieces)
 
 
 class Hello(msgspec.Struct, frozen=True, tag_field="op", tag="hello"):

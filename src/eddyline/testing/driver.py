@@ -195,9 +195,9 @@ class ReplicaDriver:
     def rows(self, uuid: str) -> Bag:
         """The rows of the one answer, with multiplicities."""
         answer = self.answer(uuid)
-        if answer.rows is None or not isinstance(answer.rows.payload, Batch):
+        if answer.rows is None:
             raise AssertionError(f"{uuid} is answered without rows: {answer}")
-        batch, bag = answer.rows.payload, Counter[Row]()
+        batch, bag = answer.rows.batch(), Counter[Row]()
         for row, diff in zip(
             zip(*(c.to_pylist() for c in batch.columns), strict=True), batch.diffs.tolist(), strict=True
         ):

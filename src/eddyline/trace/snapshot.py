@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from eddyline.errors import make_error
@@ -198,6 +199,56 @@ class Snapshot:
             capacity = min(4 * capacity, max_rows)
             if found.shape[1]:
                 yield search.matches(found)
+
+    def few(
+        self,
+        key_columns: Sequence[pa.Array],
+        key_types: Sequence[SqlType],
+        key_hashes: Uint64s,
+        *,
+        below: Frontier,
+        most_rows: int,
+    ) -> Matches | None:
+        """As ``probe`` for keys without NULLs; None if there are more than ``most_rows`` candidates, which is found out
+        without a copy.
+        """
+        search = _Probe(
+            self._set,
+            columns=key_columns,
+            types=key_types,
+            hashes=key_hashes,
+            below=below,
+            null_safe=(False,) * len(key_columns),
+        )
+        found = search.candidates(min(max(_FIRST_PIECE_ROWS, 2 * len(key_hashes)), most_rows))
+        if not search.done:
+            more = search.candidates(most_rows - found.shape[1]) if most_rows > found.shape[1] else found[:, :0]
+            if not search.done:
+                return None
+            found = np.concatenate((found, more), axis=1)
+        return search.matches(search.verified(found))
+
+    def keys_equal(
+        self, key_columns: Sequence[pa.Array], key_types: Sequence[SqlType], row: int, run: int, start: int, stop: int
+    ) -> npt.NDArray[np.bool_]:
+        """bool[stop - start]: which rows of run number ``run`` have the key in ``row`` of ``key_columns``, no NULLs."""
+        rows = stop - start
+        if not self.layout.key:
+            return np.ones(rows, np.bool_)
+        keys = _describe_keys(self.layout, key_columns, key_types)
+        equal = np.empty(rows, np.uint8)
+        null_safe = np.zeros(len(key_columns), np.uint8)
+        pairs_equal(
+            keys,
+            np.full(rows, row),
+            self._set.key_descs,
+            np.full(rows, run),
+            np.arange(start, stop),
+            null_safe,
+            0,
+            equal,
+        )
+        return equal.view(np.bool_)
 
     def ordered_group(
         self,

@@ -80,5 +80,4 @@ def answer_of(response: PeekResponse) -> Answer:
     if response.error is not None:
         return response.error[0]
     assert response.rows is not None
-    assert isinstance(response.rows.payload, Batch)
-    return bag_of([response.rows.payload])
+    return bag_of(response.rows.pieces())
