@@ -552,9 +552,11 @@ def test_an_answer_on_the_callers_thread_equals_the_workers_or_is_refused(worker
     assert answer is not None
     assert (3, 3) not in rows_of(answer)
     assert db.solo.answer_now(lookup) is None, "its time is compacted away"
+    db.commit({"t": pairs([(7, n) for n in range(10_000)])})
+    db.settle()
     canceled = db.solo.answer_now(Peek("i", "u", db.time, (), None, identity(PAIR)), lambda: True)
     assert canceled is not None
-    assert canceled.canceled
+    assert canceled.canceled, "between slices"
     db.controller.drop("i")
     db.settle()
     assert db.solo.answer_now(later) is None
