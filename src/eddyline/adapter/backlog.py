@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
+from collections.abc import Callable
 
 import msgspec
 
@@ -51,6 +52,12 @@ class Backlog:
         self._waiting: deque[SubscribeResponse] = deque()  # guarded by _changed, like the rest
         self._bytes = 0
         self._error: Error | None = None
+        self._wake: Callable[[], None] | None = None
+
+    def on_news(self, wake: Callable[[], None]) -> None:
+        """``wake`` is called, on the thread that puts, whenever there may be something to get; it must be O(1)."""
+        with self._changed:
+            self._wake = wake
 
     def put(self, response: SubscribeResponse) -> bool:
         """False if that was too much, now or before: what waits is dropped, and the reader gets an error."""
@@ -68,7 +75,10 @@ class Backlog:
                 self._waiting.append(response)
                 self._bytes += size
             self._changed.notify()
-            return self._error is None
+            kept, wake = self._error is None, self._wake
+        if wake is not None:
+            wake()
+        return kept
 
     def get(self, timeout: float) -> SubscribeResponse | Error | None:
         """The next change, or the error that ended it; None after ``timeout`` seconds without."""

@@ -40,6 +40,8 @@ class SubscriptionFeed:
 
     ``receive(timeout)`` gives the next change; None at the end (``ended()``) or when the time is up.
     It fails with 57014 when the session's ``cancel`` is called meanwhile.  ``close`` ends the subscription.
+    ``on_news``: what is called, on a thread of the engine's, whenever there may be a change to receive; for those who
+    do not want to wait on a thread.
     """
 
     names: tuple[str, ...]
@@ -49,6 +51,7 @@ class SubscriptionFeed:
     receive: Callable[[float | None], Change | None]
     ended: Callable[[], bool]
     close: Callable[[], None]
+    on_news: Callable[[Callable[[], None]], None]
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,9 +40,10 @@ from eddyline.sql.parse import ParsedStatement, parse
 from eddyline.sql.qmark import qmark_to_dollar
 from eddyline.sql.statements import Delete, Insert, Select, Statement, Update
 
-__all__ = ["Prepared", "bind_parsed", "literals_of", "prepare_text"]
+__all__ = ["MAX_CACHED_CHARS", "Prepared", "bind_parsed", "literals_of", "prepare_text"]
 
-_CACHED_CHARS = 20_000
+#: longer texts are parsed each time
+MAX_CACHED_CHARS = 20_000
 #: what rounds to more than this is no finite float32
 _MAX_REAL = (2.0 - 2.0**-24) * 2.0**127
 _TEXTS = (Kind.TEXT, Kind.VARCHAR, Kind.BPCHAR)
@@ -80,7 +81,7 @@ def prepare_text(engine: Engine, text: str, catalog: CatalogView, parameters: Se
             "42601", "cannot execute several statements at once", hint="use executescript for a script of statements"
         )
     prepared = bind_parsed(statements[0], catalog, parameters)
-    if len(text) <= _CACHED_CHARS and not prepared.guessed:
+    if len(text) <= MAX_CACHED_CHARS and not prepared.guessed:
         engine.cache_plan(key, prepared)
     return prepared
 

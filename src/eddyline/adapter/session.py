@@ -7,7 +7,6 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from typing import Any, TypeAlias, TypeVar, get_args
@@ -21,6 +20,8 @@ from eddyline.adapter.define import Definition, commit_with_definitions, define
 from eddyline.adapter.engine import Engine
 from eddyline.adapter.explain import Analyzed, explain, explain_analyzed
 from eddyline.adapter.finishing import Finishing, constant_value, finishing
+from eddyline.adapter.hydration import dataflows_behind, wait_hydrated
+from eddyline.adapter.named_statements import NamedStatement, SessionStatements, aborted
 from eddyline.adapter.outcome import Outcome, ResultSet, SubscriptionFeed
 from eddyline.adapter.pending_reads import answer_with_pending, reads_pending
 from eddyline.adapter.prepare import Prepared, bind_parsed, literals_of, prepare_text
@@ -29,22 +30,20 @@ from eddyline.adapter.read import (
     ReadAnswer,
     ReadContext,
     answer_read,
-    cancelled_error,
 )
 from eddyline.adapter.read_plan import ReadPlan, plan_read
-from eddyline.adapter.settings import Settings, isolation_level
+from eddyline.adapter.setting_statements import literal_result, set_setting, set_transaction, show_setting
+from eddyline.adapter.settings import Settings, duration_s, isolation_level
 from eddyline.adapter.subscribe import open_subscription
 from eddyline.adapter.system_settings import MAX_SUBSCRIPTION_BACKLOG
 from eddyline.adapter.transaction import Transaction
-from eddyline.controller.controller import Controller
 from eddyline.errors import Error, InterfaceError, make_error
-from eddyline.expr.ir import Expr, Literal, LiteralValue
-from eddyline.expr.text_io import literal_array
+from eddyline.expr.ir import Expr, Literal
 from eddyline.plan.relation import Relation
 from eddyline.protocol.read_costs import ReadBounds
-from eddyline.repr.batch import Batch, concat_arrays
+from eddyline.repr.batch import Batch
 from eddyline.repr.time import Time
-from eddyline.repr.types import TEXT, SqlType
+from eddyline.repr.types import SqlType
 from eddyline.sql import statements as st
 from eddyline.sql.arguments import coerce_arguments
 from eddyline.sql.catalog_view import CatalogItem, ItemKind
@@ -53,25 +52,12 @@ from eddyline.sql.parse import parse
 __all__ = ["Session"]
 
 T = TypeVar("T")
+#: I: no transaction, T: in one, E: in one that has failed
+TransactionStatus: TypeAlias = str
 _NAME = re.compile(r"\s*[^\W\d]\w*(\.[^\W\d]\w*)?\s*")
 _MANY_ROWS = 2_000  # rows of executemany that become columns at a time
-#: catalog version, search path, TimeZone
-_Meaning: TypeAlias = tuple[int, tuple[str, ...], str | None]
 _DEFINITIONS = get_args(Definition)
 _ALLOWED_WHEN_FAILED = (st.Rollback, st.RollbackTo, st.Commit)
-
-
-@dataclass(frozen=True, slots=True)
-class _Named:
-    """A statement of PREPARE; bound again when what its names and literals mean may have changed."""
-
-    source: st.Prepare
-    prepared: Prepared
-    meaning: _Meaning
-
-
-def _meaning(catalog: SearchPathView) -> _Meaning:
-    return catalog.version, catalog.search_path, catalog.zone
 
 
 class Session:
@@ -80,8 +66,10 @@ class Session:
         self._turn = threading.RLock()  # one statement at a time
         self._closed = False
         self._settings = Settings(engine.system)
-        self._transaction: Transaction | None = None  # the explicit one
-        self._named: dict[str, _Named] = {}
+        self._transaction: Transaction | None = None  # the explicit one, or the implicit one of a block
+        self._block = False  # between ``begin_block`` and ``end_block``
+        #: what it has parsed, bound and prepared; owner: the running statement
+        self.statements = SessionStatements(engine, self._names, lambda: self._failed, self._fail_transaction)
         self._running_lock = threading.Lock()
         self._running: Interrupt | None = None  # guarded by _running_lock
         self._waits: set[Interrupt] = set()  # of subscriptions' readers; guarded by _running_lock
@@ -95,7 +83,36 @@ class Session:
 
     @property
     def in_transaction(self) -> bool:
-        return self._transaction is not None
+        return self._transaction is not None and not self._transaction.implicit
+
+    def setting(self, name: str) -> str:
+        """The value in force; 42704."""
+        return self._settings.get(name)
+
+    def set(self, name: str, value: str) -> None:
+        """As SET does; 42704, 55P02, 22023."""
+        self._settings.set(name, (value,), local=False)
+
+    @property
+    def idle_timeout_s(self) -> float | None:
+        """How long a client may say nothing outside of a transaction; None: as long as it likes."""
+        return duration_s(self._settings.get("idle_session_timeout"))
+
+    @property
+    def idle_in_transaction_timeout_s(self) -> float | None:
+        return duration_s(self._settings.get("idle_in_transaction_session_timeout"))
+
+    @property
+    def zone(self) -> str | None:
+        """TimeZone; None is UTC."""
+        return self._settings.in_force.zone
+
+    @property
+    def status(self) -> TransactionStatus:
+        """What the protocol tells clients after each request."""
+        if self._transaction is None or not self.in_transaction:
+            return "I"
+        return "E" if self._transaction.failed else "T"
 
     def close(self) -> None:
         """Rolls back and ends the session, cancelling what runs.  Twice is harmless."""
@@ -107,7 +124,7 @@ class Session:
         self.cancel()
         with self._turn:
             self._end_transaction(committed=False)
-            self._named.clear()
+            self.statements.clear()
 
     def cancel(self) -> None:
         """From any thread: the running statement, and waits for a subscription's changes, fail with 57014."""
@@ -128,6 +145,41 @@ class Session:
         finally:
             with self._running_lock:
                 self._waits.discard(interrupt)
+
+    # -- statements that are prepared first -----------------------------------------------------------------------
+
+    def execute_bound(self, statement: NamedStatement, arguments: Sequence[Literal], *, file: Any = None) -> Outcome:
+        """As ``execute``, with literals of the statement's parameter types."""
+        with self._turn:
+            self.check_usable()
+            literals = tuple(arguments)
+            return self._counted(
+                lambda interrupt: self._execute_with(statement.prepared, lambda: literals, interrupt, file)
+            )
+
+    # -- blocks: statements that a client sends together --------------------------------------------------------------
+
+    def begin_block(self) -> None:
+        """From here to ``end_block`` statements outside of a transaction make one, which is committed there.
+
+        BEGIN makes it an explicit one.
+        """
+        self._block = True
+
+    def end_block(self) -> None:
+        """Commits what the block's statements have done; rolls it back if one of them failed.  Raises as ``commit``."""
+        with self._turn:
+            self._block = False
+            if self._transaction is None or not self._transaction.implicit:
+                return
+            if self._transaction.failed:
+                self._end_transaction(committed=False)
+            else:
+                self._run(self._commit)
+
+    def fail(self) -> None:
+        """Something that the client asked for went wrong outside of any statement: its transaction is failed too."""
+        self._fail_transaction()
 
     # -- statements -----------------------------------------------------------------------------------------------
 
@@ -221,9 +273,9 @@ class Session:
         try:
             prepared = prepare_text(self._engine, text, catalog, parameters)
         except Error:
-            if self._failed():
+            if self._failed:
                 parse(text)  # a syntax error comes first
-                raise _aborted() from None
+                raise aborted() from None
             self._fail_transaction()
             raise
         if prepared is None:
@@ -234,8 +286,8 @@ class Session:
         try:
             prepared = bind_parsed(parsed, self._names())
         except Error:
-            if self._failed():
-                raise _aborted() from None
+            if self._failed:
+                raise aborted() from None
             self._fail_transaction()
             raise
         return self._execute_prepared(prepared, None, interrupt, None)
@@ -243,16 +295,24 @@ class Session:
     def _execute_prepared(
         self, prepared: Prepared, parameters: Sequence[Any] | None, interrupt: Interrupt, file: Any
     ) -> Outcome:
+        types, zone = prepared.param_types, self._settings.in_force.zone
+        return self._execute_with(prepared, lambda: literals_of(types, parameters, zone), interrupt, file)
+
+    def _execute_with(
+        self, prepared: Prepared, arguments: Callable[[], tuple[Literal, ...]], interrupt: Interrupt, file: Any
+    ) -> Outcome:
         statement = prepared.statement
-        if self._failed() and not isinstance(statement, _ALLOWED_WHEN_FAILED):
-            raise _aborted()
+        if self._failed and not isinstance(statement, _ALLOWED_WHEN_FAILED):
+            raise aborted()
         try:
-            literals = literals_of(prepared.param_types, parameters, self._settings.in_force.zone)
+            literals = arguments()
             session_level = self._session_statement(statement)
             if session_level is not None:
                 return session_level
             if isinstance(statement, st.Execute):
                 return self._execute_named(statement, interrupt, file)
+            if self._block and self._transaction is None:
+                self._begin_implicit()
             return self._in_transaction(interrupt, lambda context: self._statement(context, prepared, literals, file))
         except BaseException:
             self._fail_transaction()
@@ -271,6 +331,7 @@ class Session:
         settings = self._settings.in_force
         return self._catalog().view(settings.search_path, settings.zone)
 
+    @property
     def _failed(self) -> bool:
         return self._transaction is not None and self._transaction.failed
 
@@ -362,7 +423,7 @@ class Session:
 
     def _begin(self, statement: st.Begin) -> Outcome:
         if self._transaction is not None:
-            return Outcome("BEGIN", notices=("there is already a transaction in progress",))
+            return self._begin_again(self._transaction, statement)
         level = (
             self._settings.in_force.isolation if statement.isolation is None else isolation_level(statement.isolation)
         )
@@ -372,8 +433,21 @@ class Session:
         self._transaction.settings = self._settings.state
         return Outcome("BEGIN")
 
+    def _begin_implicit(self) -> None:
+        self._begin(st.Begin())
+        assert self._transaction is not None, "just begun"
+        self._transaction.implicit = True
+
+    def _begin_again(self, transaction: Transaction, statement: st.Begin) -> Outcome:
+        """In a transaction: only an implicit one becomes something else, an explicit one."""
+        if not transaction.implicit:
+            return Outcome("BEGIN", notices=("there is already a transaction in progress",))
+        set_transaction(self._settings, transaction, st.SetTransaction(statement.isolation, statement.read_only))
+        transaction.implicit = False
+        return Outcome("BEGIN")
+
     def _required_transaction(self, what: str) -> Transaction:
-        if self._transaction is None:
+        if self._transaction is None or self._transaction.implicit:
             raise make_error("25P01", f"{what} can only be used in transaction blocks")
         return self._transaction
 
@@ -398,19 +472,19 @@ class Session:
                 self._settings.state = transaction.rollback_to(statement.name)
                 return Outcome("ROLLBACK")
             case st.SetTransaction():
-                return self._set_transaction(statement)
+                return set_transaction(self._settings, self._transaction, statement)
             case st.Set():
-                return self._set(statement)
+                return set_setting(self._settings, self._transaction, statement)
             case st.Reset():
                 if statement.name is None:
                     self._settings.reset(None)
                 else:
-                    self._set(st.Set(statement.name, None))
+                    set_setting(self._settings, self._transaction, st.Set(statement.name, None))
                 return Outcome("RESET")
             case st.AlterSystem():
                 return self._alter_system(statement)
             case st.Show():
-                return self._show(statement)
+                return show_setting(self._engine.system, self._settings, self._transaction, statement.name)
             case st.Prepare():
                 return self._prepare(statement)
             case st.Deallocate():
@@ -421,8 +495,9 @@ class Session:
                 return None
 
     def _commit_statement(self, statement: st.Commit) -> Outcome:
-        if self._transaction is None:
-            return Outcome("COMMIT", notices=("there is no transaction in progress",))
+        if self._transaction is None or self._transaction.implicit:
+            committed = self._commit(self._running or Interrupt(None))
+            return Outcome("COMMIT", notices=("there is no transaction in progress",), time=committed)
         failed, next_one = self._transaction.failed, _same_kind(self._transaction)
         committed = self._commit(self._running or Interrupt(None))
         if statement.chain:
@@ -430,7 +505,8 @@ class Session:
         return Outcome("ROLLBACK" if failed else "COMMIT", time=committed)
 
     def _rollback_statement(self, statement: st.Rollback) -> Outcome:
-        if self._transaction is None:
+        if self._transaction is None or self._transaction.implicit:
+            self._end_transaction(committed=False)
             return Outcome("ROLLBACK", notices=("there is no transaction in progress",))
         next_one = _same_kind(self._transaction)
         self._end_transaction(committed=False)
@@ -438,94 +514,34 @@ class Session:
             self._begin(next_one)
         return Outcome("ROLLBACK")
 
-    def _set(self, statement: st.Set) -> Outcome:
-        value = self._settings.checked(statement.name, statement.values)
-        match statement.name:
-            case "transaction_read_only":
-                chosen = value if statement.values is not None else self._settings.get("default_transaction_read_only")
-                return self._set_transaction(st.SetTransaction(None, chosen == "on", session=False))
-            case "transaction_isolation" if self._transaction is not None:
-                level = value if statement.values is not None else self._settings.in_force.isolation
-                return self._set_transaction(st.SetTransaction(level, None, session=False))
-        if statement.local and self._transaction is None:
-            return Outcome("SET", notices=("SET LOCAL can only be used in transaction blocks",))
-        self._settings.set(statement.name, statement.values, local=statement.local)
-        return Outcome("SET")
-
-    def _set_transaction(self, statement: st.SetTransaction) -> Outcome:
-        if statement.session:
-            if statement.isolation is not None:
-                self._settings.set("transaction_isolation", (statement.isolation,), local=False)
-            if statement.read_only is not None:
-                self._settings.set(
-                    "default_transaction_read_only", ("on" if statement.read_only else "off",), local=False
-                )
-            return Outcome("SET")
-        if self._transaction is None:
-            return Outcome("SET", notices=("SET TRANSACTION can only be used in transaction blocks",))
-        late = self._transaction.newest is not None
-        if late and (statement.isolation is not None or statement.read_only is False):
-            raise make_error("25001", "SET TRANSACTION must be called before any query")
-        if statement.isolation is not None:
-            self._transaction.isolation = isolation_level(statement.isolation)
-        if statement.read_only is not None:
-            self._transaction.read_only = statement.read_only
-        return Outcome("SET")
-
     def _alter_system(self, statement: st.AlterSystem) -> Outcome:
         if self.in_transaction:
             raise make_error("25001", "ALTER SYSTEM cannot run inside a transaction block")
         return Outcome("ALTER SYSTEM", notices=self._engine.alter_system(statement.name, statement.values))
 
-    def _show(self, statement: st.Show) -> Outcome:
-        system = self._engine.system
-        if statement.name == "all":
-            names: tuple[str, ...] = ("name", "setting")
-            rows: list[tuple[str, ...]] = sorted({**dict(system.all()), **dict(self._settings.all())}.items())
-        elif statement.name in system and statement.name not in self._settings:
-            names, rows = (statement.name,), [(system.show(statement.name),)]
-        else:
-            value = self._settings.get(statement.name)
-            if self._transaction is not None:
-                match statement.name.lower():
-                    case "transaction_isolation":
-                        value = self._transaction.isolation
-                    case "transaction_read_only":
-                        value = "on" if self._transaction.read_only else "off"
-            names, rows = (statement.name,), [(value,)]
-        return Outcome("SHOW", literal_result(names, (TEXT,) * len(names), rows))
-
     def _prepare(self, statement: st.Prepare) -> Outcome:
-        if statement.name in self._named:
-            raise make_error("42P05", f'prepared statement "{statement.name}" already exists')
-        catalog = self._names()
-        self._named[statement.name] = _Named(statement, _bind_named(statement, catalog), _meaning(catalog))
+        declared = {i: t for i, t in enumerate(statement.param_types, 1) if t is not None}
+        self.statements.add(statement.name, NamedStatement.bound(statement.parsed, declared, self._names()))
         return Outcome("PREPARE")
 
     def _execute_named(self, statement: st.Execute, interrupt: Interrupt, file: Any) -> Outcome:
-        named = self._named.get(statement.name)
-        if named is None:
-            raise make_error("26000", f'prepared statement "{statement.name}" does not exist')
         catalog = self._names()
-        if named.meaning != _meaning(catalog):
-            named = _Named(named.source, _bind_named(named.source, catalog), _meaning(catalog))
-            self._named[statement.name] = named
-        values = [constant_value(a) for a in coerce_arguments(statement, named.prepared.param_types, catalog.zone)]
-        return self._execute_prepared(named.prepared, values, interrupt, file)
+        prepared = self.statements.get(statement.name).prepared
+        values = [constant_value(a) for a in coerce_arguments(statement, prepared.param_types, catalog.zone)]
+        return self._execute_prepared(prepared, values, interrupt, file)
 
     def _deallocate(self, statement: st.Deallocate) -> Outcome:
         if statement.name is None:
-            self._named.clear()
+            self.statements.clear()
             return Outcome("DEALLOCATE ALL")
-        if self._named.pop(statement.name, None) is None:
-            raise make_error("26000", f'prepared statement "{statement.name}" does not exist')
+        self.statements.remove(statement.name)
         return Outcome("DEALLOCATE")
 
     def _discard(self, statement: st.Discard) -> Outcome:
         if statement.target == "all":
             if self._transaction is not None:
                 raise make_error("25001", "DISCARD ALL cannot run inside a transaction block")
-            self._named.clear()
+            self.statements.clear()
             self._settings.reset(None)
         return Outcome(f"DISCARD {statement.target.upper()}")
 
@@ -635,8 +651,8 @@ class Session:
                 body(context, table)
                 return Outcome("")
 
-            if self._failed():
-                raise _aborted()
+            if self._failed:
+                raise aborted()
             try:
                 outcome = self._counted(lambda interrupt: self._in_transaction(interrupt, run))
             except BaseException:
@@ -693,37 +709,8 @@ class Session:
         item = resolve_name(name, catalog, self._settings.in_force.search_path)[1]
         if item is None:
             raise make_error("42P01", f'relation "{name}" does not exist')
-        ids = [i.id for i in catalog.dependents(item.id) if i.kind is ItemKind.INDEX]
-        if item.kind in (ItemKind.INDEX, ItemKind.MATERIALIZED_VIEW):
-            ids.append(item.id)
-        deadline = None if timeout is None else time.monotonic() + timeout
-
-        def ready(controller: Controller) -> bool:
-            return all(not controller.exists(i) or controller.hydrated(i) for i in ids)
-
-        def wait(interrupt: Interrupt) -> None:
-            while True:
-                remaining = None if deadline is None else deadline - time.monotonic()
-                step = 0.1 if remaining is None else max(0.0, min(0.1, remaining))
-                if self._engine.wait_for(ready, step):
-                    return
-                self._engine.check_usable()
-                if interrupt.cancelled():
-                    raise cancelled_error()
-                if remaining is not None and remaining <= 0:
-                    raise make_error("57014", f'"{name}" is still hydrating after {timeout} s')
-                report(self._engine.rows_held(ids))
-
-        self._run(wait)
-
-
-def literal_result(names: Sequence[str], types: Sequence[SqlType], rows: Sequence[Sequence[LiteralValue]]) -> ResultSet:
-    """A result of literal rows."""
-    columns = tuple(
-        concat_arrays([literal_array(row[i], t, 1) for row in rows]) if rows else literal_array(None, t, 0)
-        for i, t in enumerate(types)
-    )
-    return ResultSet(tuple(names), tuple(types), columns, len(rows))
+        ids = dataflows_behind(item, catalog)
+        self._run(lambda interrupt: wait_hydrated(self._engine, ids, name, interrupt, timeout, report))
 
 
 def resolve_name(
@@ -738,18 +725,9 @@ def resolve_name(
     return schema, view.resolve(schema, rest)
 
 
-def _aborted() -> Error:
-    return make_error("25P02", "current transaction is aborted, commands ignored until end of transaction block")
-
-
 def _same_kind(transaction: Transaction) -> st.Begin:
     """What AND CHAIN begins."""
     return st.Begin(isolation=transaction.isolation, read_only=transaction.read_only)
-
-
-def _bind_named(source: st.Prepare, catalog: Any) -> Prepared:
-    declared = {i: t for i, t in enumerate(source.param_types, 1) if t is not None}
-    return bind_parsed(source.parsed, catalog, None, declared)
 
 
 def _time_of(expr: Expr | None, literals: tuple[Literal, ...], context: ReadContext) -> Time | None:

@@ -17,7 +17,7 @@ from eddyline.errors import make_error, unsupported
 from eddyline.expr.timezone import named_zone
 from eddyline.protocol.read_costs import ReadBounds
 
-__all__ = ["SERIALIZABLE", "STRICT_SERIALIZABLE", "Settings", "SettingsState", "isolation_level"]
+__all__ = ["SERIALIZABLE", "STRICT_SERIALIZABLE", "Settings", "SettingsState", "duration_s", "isolation_level"]
 
 STRICT_SERIALIZABLE = "strict serializable"
 SERIALIZABLE = "serializable"
@@ -80,6 +80,13 @@ def _only(*accepted: str) -> Callable[[str, str], str]:
     return check
 
 
+def _encoding(name: str, text: str) -> str:
+    """Names of encodings are known by their letters and digits alone."""
+    if re.sub(r"[^a-z0-9]", "", text.lower()) not in ("utf8", "unicode"):
+        raise _invalid(name, text, "Only UTF8 is supported.")
+    return "UTF8"
+
+
 def _zone(name: str, text: str) -> str:
     zone = named_zone(text.strip())
     if zone is None:
@@ -125,14 +132,18 @@ class _Setting:
 
 _SETTINGS = {
     "application_name": _Setting("", _free),
-    "client_encoding": _Setting("UTF8", _only("UTF8", "utf-8", "unicode")),
+    "client_encoding": _Setting("UTF8", _encoding),
     "client_min_messages": _Setting("notice", _free),
     "datestyle": _Setting("ISO, MDY", _only("ISO, MDY", "ISO")),
     "default_transaction_isolation": _Setting(STRICT_SERIALIZABLE, _isolation),
     "default_transaction_read_only": _Setting("off", _boolean),
     "extra_float_digits": _Setting("1", _float_digits),
+    "idle_in_transaction_session_timeout": _Setting("0", _duration),
+    "idle_session_timeout": _Setting("0", _duration),
+    "in_hot_standby": _Setting("off", None),
     "integer_datetimes": _Setting("on", None),
     "intervalstyle": _Setting("postgres", _only("postgres")),
+    "is_superuser": _Setting("on", None),
     "lock_timeout": _Setting("0", _duration),
     "max_identifier_length": _Setting("63", None),
     MAX_RESULT_SIZE: _Setting("", memory_size, inherited=True),
@@ -142,6 +153,7 @@ _SETTINGS = {
     "server_encoding": _Setting("UTF8", None),
     "server_version": _Setting("15.0", None),
     "server_version_num": _Setting("150000", None),
+    "session_authorization": _Setting("postgres", None),
     "standard_conforming_strings": _Setting("on", _only("on")),
     "statement_timeout": _Setting("0", _duration),
     "timezone": _Setting("UTC", _zone),
@@ -190,8 +202,8 @@ class Settings:
             values = InForce(
                 isolation=self.get("transaction_isolation"),
                 read_only=self.get("default_transaction_read_only") == "on",
-                statement_timeout_s=_duration_s(self.get("statement_timeout")),
-                lock_timeout_s=_duration_s(self.get("lock_timeout")),
+                statement_timeout_s=duration_s(self.get("statement_timeout")),
+                lock_timeout_s=duration_s(self.get("lock_timeout")),
                 search_path=_path_of(self.get("search_path")),
                 zone=None if self.get("timezone") == "UTC" else self.get("timezone"),
                 read_bounds=ReadBounds(result=self.bytes(MAX_RESULT_SIZE), memory=self.bytes(QUERY_MAX_MEMORY)),
@@ -277,7 +289,8 @@ def _path_of(text: str) -> tuple[str, ...]:
 
 
 @functools.lru_cache(maxsize=64)
-def _duration_s(text: str) -> float | None:
+def duration_s(text: str) -> float | None:
+    """Seconds of a duration as settings show it; None for 0."""
     match = re.fullmatch(r"(\d+)(ms|s|min|h|d)?", text)
     assert match is not None
     seconds = int(match[1]) * _UNITS_MS[match[2] or "ms"] / 1000

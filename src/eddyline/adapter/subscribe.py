@@ -80,6 +80,7 @@ def open_subscription(
         receive=subscription.receive,
         ended=lambda: subscription.ended,
         close=subscription.close,
+        on_news=backlog.on_news,
     )
 
 

@@ -49,6 +49,7 @@ class Transaction:
     then it is None.  ``writes``: batches per table, not yet committed (their times mean nothing).
     ``definitions``: what is created and dropped at its end, in order; ``catalog`` is a draft that shows it already.
     ``reads``: base tables that an explicit transaction has read at T*; one that writes is refused if they have changed.
+    ``implicit``: an explicit one that no BEGIN began: the statements that a client sent together.
     ``failed``: a statement failed; only ROLLBACK is left.  ``settings``: as an explicit transaction found them; a
     rollback brings them back.  ``lock_timeout_s``: of the statement under way; None is no limit.
     """
@@ -66,6 +67,7 @@ class Transaction:
     hold: StoredHold | None = None
     savepoints: list[_Savepoint] = field(default_factory=list)
     failed: bool = False
+    implicit: bool = False
     settings: SettingsState | None = None
     lock_timeout_s: float | None = None
     pending_keys: dict[str, PendingKeys] = field(default_factory=dict)  # covers a prefix of the table's ``writes``

@@ -17,6 +17,7 @@ from eddyline.kernels import (
     reduce,
     rows,
     search,
+    wire,
 )
 from eddyline.kernels.kernel import Kernel
 
@@ -25,6 +26,7 @@ __all__ = ["KERNELS", "MODULES"]
 #: the files that hold kernels
 MODULES: Final = (
     copyscan, floatmath, floatsum, gather, groups, hashing, loose_sums, numeric, prefix, reduce, rows, search,
+    wire,
 )  # fmt: skip
 
 _NAMED: Final = [value for module in MODULES for value in vars(module).values() if isinstance(value, Kernel)]

@@ -1,0 +1,52 @@
+"""Waiting until dataflows have their first complete state."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+
+from eddyline.adapter.catalog import CatalogSnapshot
+from eddyline.adapter.engine import Engine
+from eddyline.adapter.read import Interrupt, cancelled_error
+from eddyline.controller.controller import Controller
+from eddyline.errors import make_error
+from eddyline.sql.catalog_view import CatalogItem, ItemKind
+
+__all__ = ["dataflows_behind", "wait_hydrated"]
+
+_LOOK_S = 0.1
+
+
+def dataflows_behind(item: CatalogItem, catalog: CatalogSnapshot) -> list[str]:
+    """Ids: of the item's indexes, and of itself where it is kept fresh."""
+    ids = [i.id for i in catalog.dependents(item.id) if i.kind is ItemKind.INDEX]
+    if item.kind in (ItemKind.INDEX, ItemKind.MATERIALIZED_VIEW):
+        ids.append(item.id)
+    return ids
+
+
+def wait_hydrated(
+    engine: Engine,
+    ids: Sequence[str],
+    name: str,
+    interrupt: Interrupt,
+    timeout: float | None,
+    report: Callable[[int], None],
+) -> None:
+    """``report`` gets the rows that they hold, now and then.  57014 when the time is up or ``interrupt`` says so."""
+    deadline = None if timeout is None else time.monotonic() + timeout
+
+    def ready(controller: Controller) -> bool:
+        return all(not controller.exists(i) or controller.hydrated(i) for i in ids)
+
+    while True:
+        remaining = None if deadline is None else deadline - time.monotonic()
+        step = _LOOK_S if remaining is None else max(0.0, min(_LOOK_S, remaining))
+        if engine.wait_for(ready, step):
+            return
+        engine.check_usable()
+        if interrupt.cancelled():
+            raise cancelled_error()
+        if remaining is not None and remaining <= 0:
+            raise make_error("57014", f'"{name}" is still hydrating after {timeout} s')
+        report(engine.rows_held(ids))

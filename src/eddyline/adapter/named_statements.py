@@ -1,0 +1,163 @@
+"""The statements of a session before they run: from text, bound, and kept by name.
+
+Those that PREPARE keeps and those that a wire protocol's Parse keeps are the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from eddyline.adapter.catalog import SearchPathView
+from eddyline.adapter.engine import Engine
+from eddyline.adapter.prepare import MAX_CACHED_CHARS, Prepared, bind_parsed
+from eddyline.adapter.result_columns import Columns, result_columns
+from eddyline.errors import DatabaseError, Error, make_error
+from eddyline.repr.types import SqlType
+from eddyline.sql.parse import ParsedStatement, parse
+
+__all__ = ["NamedStatement", "SessionStatements", "aborted", "meaning_of"]
+
+#: catalog version, search path, TimeZone
+_Meaning: TypeAlias = tuple[int, tuple[str, ...], str | None]
+
+
+@dataclass(frozen=True, slots=True)
+class NamedStatement:
+    """``declared``: the types that were given for parameters.  ``meaning``: of what ``prepared`` was bound to."""
+
+    parsed: ParsedStatement
+    declared: Mapping[int, SqlType]
+    prepared: Prepared
+    meaning: _Meaning
+
+    @staticmethod
+    def bound(parsed: ParsedStatement, declared: Mapping[int, SqlType], catalog: SearchPathView) -> NamedStatement:
+        prepared = bind_parsed(parsed, catalog, None, dict(declared))
+        return NamedStatement(parsed, declared, prepared, meaning_of(catalog))
+
+    def current(self, catalog: SearchPathView) -> NamedStatement:
+        """Bound again if what its names and literals mean may have changed."""
+        return self if self.meaning == meaning_of(catalog) else self.bound(self.parsed, self.declared, catalog)
+
+
+def meaning_of(catalog: SearchPathView) -> _Meaning:
+    """Of names and literals."""
+    return catalog.version, catalog.search_path, catalog.zone
+
+
+def aborted() -> DatabaseError:
+    """What a failed transaction says to everything that cannot end it."""
+    return make_error("25P02", "current transaction is aborted, commands ignored until end of transaction block")
+
+
+class SessionStatements:
+    """The statements of one session.  Owner: whoever serves the session's requests.
+
+    ``names``: the catalog as the session sees it; ``failed``: whether its transaction has failed; ``fail``: makes it
+    so, as every error of a request does.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        names: Callable[[], SearchPathView],
+        failed: Callable[[], bool],
+        fail: Callable[[], None],
+    ) -> None:
+        self._engine = engine
+        self._names = names
+        self._failed = failed
+        self._fail = fail
+        self._kept: dict[str, NamedStatement] = {}
+
+    # -- from text ----------------------------------------------------------------------------------------------------
+
+    def parse(self, text: str) -> list[ParsedStatement]:
+        """All statements of ``text``; 42601 and its kin."""
+        try:
+            self._engine.check_usable()
+            return parse(text)
+        except Error:
+            self._fail()
+            raise
+
+    def remembered(self, text: str, declared: Mapping[int, SqlType]) -> NamedStatement | None:
+        """What ``bind`` has remembered, for this or another session, if it still means the same."""
+        cached = self._engine.cached_plan(_key(text, declared, self._names()))
+        return cached if isinstance(cached, NamedStatement) and not self._failed() else None
+
+    def prepare(self, text: str, declared: Mapping[int, SqlType]) -> NamedStatement | None:
+        """The one statement of ``text`` bound as it means now, None if there is none; not kept under any name.
+
+        ``declared``: types of parameters that the client gives.  42601 if there are several statements.
+        """
+        known = self.remembered(text, declared)
+        if known is not None:
+            return known
+        statements = self.parse(text)
+        if len(statements) > 1:
+            self._fail()
+            raise make_error("42601", "cannot insert multiple commands into a prepared statement")
+        return self.bind(statements[0], declared, remember=text) if statements else None
+
+    def bind(
+        self, parsed: ParsedStatement, declared: Mapping[int, SqlType], *, remember: str | None = None
+    ) -> NamedStatement:
+        """``parsed`` as it means now; 25P02 in a failed transaction for what cannot end it.
+
+        ``remember``: the text of which it is the only statement.
+        """
+        try:
+            self._engine.check_usable()
+            if self._failed() and parsed.kind != "transaction_stmt":
+                raise aborted()
+            catalog = self._names()
+            statement = NamedStatement.bound(parsed, declared, catalog)
+        except Error:
+            self._fail()
+            raise
+        if remember is not None and len(remember) <= MAX_CACHED_CHARS:
+            self._engine.cache_plan(_key(remember, declared, catalog), statement)
+        return statement
+
+    def current(self, statement: NamedStatement) -> NamedStatement:
+        """Bound again, if what its names and literals mean may have changed."""
+        return statement.current(self._names())
+
+    def columns(self, statement: NamedStatement) -> Columns | None:
+        """The columns of the rows that it will give; None if it gives none."""
+        return result_columns(statement.prepared.statement, lambda name: self.get(name).prepared)
+
+    # -- by name ------------------------------------------------------------------------------------------------------
+
+    def add(self, name: str, statement: NamedStatement) -> None:
+        """42P05 for a name that is taken."""
+        if name in self._kept:
+            raise make_error("42P05", f'prepared statement "{name}" already exists')
+        self._kept[name] = statement
+
+    def get(self, name: str) -> NamedStatement:
+        """As it means now; 26000 for a name that there is not."""
+        statement = self._kept.get(name)
+        if statement is None:
+            raise make_error("26000", f'prepared statement "{name}" does not exist')
+        current = self._kept[name] = self.current(statement)
+        return current
+
+    def remove(self, name: str) -> None:
+        """26000 for a name that there is not."""
+        if not self.discard(name):
+            raise make_error("26000", f'prepared statement "{name}" does not exist')
+
+    def discard(self, name: str) -> bool:
+        """Whether it was there."""
+        return self._kept.pop(name, None) is not None
+
+    def clear(self) -> None:
+        self._kept.clear()
+
+
+def _key(text: str, declared: Mapping[int, SqlType], catalog: SearchPathView) -> object:
+    return text, tuple(declared.items()), meaning_of(catalog)

@@ -1,0 +1,88 @@
+"""SET, SET TRANSACTION and SHOW: a session's settings and, between BEGIN and COMMIT, the transaction's own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from eddyline.adapter.outcome import Outcome, ResultSet
+from eddyline.adapter.settings import Settings, isolation_level
+from eddyline.adapter.system_settings import SystemSettings
+from eddyline.adapter.transaction import Transaction
+from eddyline.errors import make_error
+from eddyline.expr.ir import LiteralValue
+from eddyline.expr.text_io import literal_array
+from eddyline.repr.batch import concat_arrays
+from eddyline.repr.types import TEXT, SqlType
+from eddyline.sql import statements as st
+
+__all__ = ["literal_result", "set_setting", "set_transaction", "show_setting"]
+
+
+def set_setting(settings: Settings, transaction: Transaction | None, statement: st.Set) -> Outcome:
+    """42704, 55P02, 22023 as ``Settings.set``; 25001 where a transaction has begun to read."""
+    value = settings.checked(statement.name, statement.values)
+    match statement.name:
+        case "transaction_read_only":
+            chosen = value if statement.values is not None else settings.get("default_transaction_read_only")
+            return set_transaction(settings, transaction, st.SetTransaction(None, chosen == "on", session=False))
+        case "transaction_isolation" if transaction is not None:
+            level = value if statement.values is not None else settings.in_force.isolation
+            return set_transaction(settings, transaction, st.SetTransaction(level, None, session=False))
+    if statement.local and transaction is None:
+        return Outcome("SET", notices=("SET LOCAL can only be used in transaction blocks",))
+    settings.set(statement.name, statement.values, local=statement.local)
+    return Outcome("SET")
+
+
+def set_transaction(settings: Settings, transaction: Transaction | None, statement: st.SetTransaction) -> Outcome:
+    """25001 where the transaction has begun to read."""
+    if statement.session:
+        if statement.isolation is not None:
+            settings.set("transaction_isolation", (statement.isolation,), local=False)
+        if statement.read_only is not None:
+            settings.set("default_transaction_read_only", ("on" if statement.read_only else "off",), local=False)
+        return Outcome("SET")
+    if transaction is None:
+        return Outcome("SET", notices=("SET TRANSACTION can only be used in transaction blocks",))
+    late = transaction.newest is not None
+    if late and (statement.isolation is not None or statement.read_only is False):
+        raise make_error("25001", "SET TRANSACTION must be called before any query")
+    if statement.isolation is not None:
+        transaction.isolation = isolation_level(statement.isolation)
+    if statement.read_only is not None:
+        transaction.read_only = statement.read_only
+    return Outcome("SET")
+
+
+def show_setting(system: SystemSettings, settings: Settings, transaction: Transaction | None, name: str) -> Outcome:
+    """One setting's value, or all of them; 42704 for an unknown one."""
+    if name == "all":
+        names: tuple[str, ...] = ("name", "setting")
+        rows: list[tuple[str, ...]] = sorted({**dict(system.all()), **dict(settings.all())}.items())
+    elif name in system and name not in settings:
+        names, rows = (name,), [(system.show(name),)]
+    else:
+        names, rows = (name,), [(_value(settings, transaction, name),)]
+    return Outcome("SHOW", literal_result(names, (TEXT,) * len(names), rows))
+
+
+def _value(settings: Settings, transaction: Transaction | None, name: str) -> str:
+    value = settings.get(name)
+    if transaction is None:
+        return value
+    match name.lower():
+        case "transaction_isolation":
+            return transaction.isolation
+        case "transaction_read_only":
+            return "on" if transaction.read_only else "off"
+        case _:
+            return value
+
+
+def literal_result(names: Sequence[str], types: Sequence[SqlType], rows: Sequence[Sequence[LiteralValue]]) -> ResultSet:
+    """A result of literal rows."""
+    columns = tuple(
+        concat_arrays([literal_array(row[i], t, 1) for row in rows]) if rows else literal_array(None, t, 0)
+        for i, t in enumerate(types)
+    )
+    return ResultSet(tuple(names), tuple(types), columns, len(rows))

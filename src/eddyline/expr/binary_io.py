@@ -1,0 +1,245 @@
+"""Values in PostgreSQL's binary formats: whole columns out, single values in.
+
+The formats are those of the types' send and receive functions; times count from 2000-01-01, as there.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from eddyline.errors import make_error
+from eddyline.expr.interval import INTERVAL_DTYPE
+from eddyline.expr.ir import LiteralValue
+from eddyline.expr.layout import EXACT, validity, values_of
+from eddyline.expr.text_output import padded, text_of
+from eddyline.expr.timezone import UTC, Zone
+from eddyline.kernels.wire import decimal_binary, decimal_binary_sizes
+from eddyline.repr.types import Kind, SqlType
+
+__all__ = ["Cells", "binary_cells", "parse_binary", "text_cells"]
+
+_EPOCH_DAYS: Final = 10_957  # from 1970-01-01 to 2000-01-01
+_EPOCH_MICROS: Final = _EPOCH_DAYS * 86_400_000_000
+_DAY_MICROS: Final = 86_400_000_000
+_NO_NULLS: Final = np.empty(0, np.uint8)
+_NO_BYTES: Final = np.empty(0, np.uint8)
+_TEXTS: Final = (Kind.TEXT, Kind.VARCHAR, Kind.BPCHAR)
+_WIDE_INTERVAL: Final = np.dtype([("micros", ">i8"), ("days", ">i4"), ("months", ">i4")])
+_MAX_DIGITS: Final = 38
+_NOT_FINITE: Final = (0xC000, 0xD000, 0xF000)
+
+
+class Cells(NamedTuple):
+    """The bytes of a column's values: value *i* is ``data[offsets[i]:offsets[i + 1]]``.
+
+    ``valid``: uint8 per value, 0 where it is NULL; empty if none is.
+    """
+
+    offsets: npt.NDArray[np.int64]
+    data: npt.NDArray[np.uint8]
+    valid: npt.NDArray[np.uint8]
+
+
+def text_cells(array: pa.Array, sql_type: SqlType, zone: Zone = UTC) -> Cells:
+    """Output text of the values, char(n) padded."""
+    return _varlen(padded(text_of(array, sql_type, zone), sql_type))
+
+
+def binary_cells(array: pa.Array, sql_type: SqlType) -> Cells:
+    """The values in binary form.  Cost: linear, in kernels and NumPy."""
+    match sql_type.kind:
+        case Kind.TEXT | Kind.VARCHAR | Kind.BPCHAR:
+            return _varlen(padded(array, sql_type))
+        case Kind.BYTEA:
+            return _varlen(array)
+        case Kind.NUMERIC:
+            return _numeric(array, sql_type)
+        case Kind.BOOLEAN:
+            values = array.fill_null(False).to_numpy(zero_copy_only=False).view(np.uint8)
+            return _fixed(values, array)
+        case Kind.SMALLINT:
+            return _fixed(values_of(array, np.int16).astype(">i2"), array)
+        case Kind.INTEGER:
+            return _fixed(values_of(array, np.int32).astype(">i4"), array)
+        case Kind.BIGINT | Kind.TIME:
+            return _fixed(values_of(array, np.int64).astype(">i8"), array)
+        case Kind.REAL:
+            return _fixed(values_of(array, np.int32).astype(">i4"), array)
+        case Kind.DOUBLE:
+            return _fixed(values_of(array, np.int64).astype(">i8"), array)
+        case Kind.DATE:
+            days = _moved(values_of(array, np.int32).astype(np.int64), _EPOCH_DAYS, np.int32)
+            return _fixed(days.astype(">i4"), array)
+        case Kind.TIMESTAMP | Kind.TIMESTAMPTZ:
+            stored: npt.NDArray[np.int64] = values_of(array, np.int64)  # type: ignore[assignment]  # what dtype says
+            return _fixed(_moved(stored, _EPOCH_MICROS, np.int64).astype(">i8"), array)
+        case Kind.INTERVAL:
+            return _fixed(_interval(array), array)
+        case Kind.UUID:
+            return _fixed(values_of(array, np.dtype("V16")), array)
+    raise ValueError(f"{sql_type} has no binary form")
+
+
+def _valid(array: pa.Array) -> npt.NDArray[np.uint8]:
+    valid = validity(array)
+    return _NO_NULLS if valid is None else valid.view(np.uint8)
+
+
+def _varlen(array: pa.Array) -> Cells:
+    _, offsets, data = array.buffers()
+    if offsets is None:
+        return Cells(np.zeros(len(array) + 1, np.int64), _NO_BYTES, _valid(array))
+    places = np.frombuffer(offsets, np.int64, len(array) + 1, array.offset * 8)
+    octets = _NO_BYTES if data is None or not data.size else np.frombuffer(data, np.uint8)
+    return Cells(places, octets, _valid(array))
+
+
+def _fixed(values: npt.NDArray[np.generic], array: pa.Array) -> Cells:
+    width = values.dtype.itemsize
+    octets = np.frombuffer(np.ascontiguousarray(values), np.uint8) if len(values) else _NO_BYTES
+    return Cells(np.arange(len(values) + 1, dtype=np.int64) * width, octets, _valid(array))
+
+
+def _moved(values: npt.NDArray[np.int64], by: int, stored: type[np.signedinteger]) -> npt.NDArray[np.int64]:
+    """Counted from 2000 instead of 1970; the extremes are the infinities and stay."""
+    limits = np.iinfo(stored)
+    finite = (values != limits.min) & (values != limits.max)
+    moved: npt.NDArray[np.int64] = np.where(finite, values - np.where(finite, by, 0), values)
+    return moved
+
+
+def _interval(array: pa.Array) -> npt.NDArray[np.void]:
+    stored = values_of(array, INTERVAL_DTYPE)
+    turned = np.empty(len(stored), _WIDE_INTERVAL)
+    for part in ("micros", "days", "months"):
+        turned[part] = stored[part]  # type: ignore[call-overload]  # a structured array, as its dtype says
+    return turned
+
+
+def _numeric(array: pa.Array, sql_type: SqlType) -> Cells:
+    text = _varlen(text_of(array, sql_type))
+    sizes = np.empty(len(array), np.int64)
+    decimal_binary_sizes(text.offsets, text.data, sizes)
+    offsets = np.zeros(len(array) + 1, np.int64)
+    np.cumsum(sizes, out=offsets[1:])
+    data = np.empty(int(offsets[-1]), np.uint8)
+    decimal_binary(text.offsets, text.data, offsets, data)
+    return Cells(offsets, data, text.valid)
+
+
+# -- single values in -------------------------------------------------------------------------------------------------
+
+
+def parse_binary(data: bytes, sql_type: SqlType) -> LiteralValue:
+    """The literal that ``data`` is in the type's binary format; no modifier is applied.
+
+    22P03 for bytes that are no value of it, 22021 for text that is not UTF-8, 22003 and 22008 for values that are out
+    of range here.
+    """
+    kind = sql_type.kind
+    if kind in _TEXTS:
+        return _text(data)
+    if kind is Kind.BYTEA:
+        return data.hex()
+    if kind is Kind.NUMERIC:
+        return _read_numeric(data)
+    width, read = _READERS[kind]
+    if len(data) != width:
+        raise _malformed(kind)
+    return read(data)
+
+
+def _malformed(kind: Kind) -> Exception:
+    return make_error("22P03", f"incorrect binary data format for type {kind.value}")
+
+
+def _text(data: bytes) -> str:
+    try:
+        text = data.decode()
+    except UnicodeDecodeError as problem:
+        shown = " ".join(f"0x{b:02x}" for b in data[problem.start : problem.end])
+        raise make_error("22021", f'invalid byte sequence for encoding "UTF8": {shown}') from problem
+    if "\x00" in text:
+        raise make_error("22021", 'invalid byte sequence for encoding "UTF8": 0x00')
+    return text
+
+
+def _integer(layout: str) -> Callable[[bytes], LiteralValue]:
+    return lambda data: struct.unpack(layout, data)[0]
+
+
+def _date(data: bytes) -> LiteralValue:
+    days: int = struct.unpack("!i", data)[0]
+    if days in (-(2**31), 2**31 - 1):
+        return days
+    return _within(days + _EPOCH_DAYS, 32, "date")
+
+
+def _timestamp(data: bytes) -> LiteralValue:
+    micros: int = struct.unpack("!q", data)[0]
+    if micros in (-(2**63), 2**63 - 1):
+        return micros
+    return _within(micros + _EPOCH_MICROS, 64, "timestamp")
+
+
+def _within(value: int, bits: int, what: str) -> int:
+    """Below the extreme, which is infinity."""
+    if not -(2 ** (bits - 1)) < value < 2 ** (bits - 1) - 1:
+        raise make_error("22008", f"{what} out of range")
+    return value
+
+
+def _time(data: bytes) -> LiteralValue:
+    micros: int = struct.unpack("!q", data)[0]
+    if not 0 <= micros <= _DAY_MICROS:
+        raise make_error("22008", "time out of range")
+    return micros
+
+
+def _read_interval(data: bytes) -> LiteralValue:
+    micros, days, months = struct.unpack("!qii", data)
+    return f"{months} {days} {micros}"
+
+
+def _read_numeric(data: bytes) -> LiteralValue:
+    if len(data) < 8:
+        raise _malformed(Kind.NUMERIC)
+    count, weight, sign, scale = struct.unpack_from("!hhHh", data)
+    if sign in _NOT_FINITE:
+        raise make_error("0A000", "numeric NaN and Infinity are not supported")
+    if count < 0 or scale < 0 or sign not in (0, 0x4000) or len(data) != 8 + 2 * count:
+        raise _malformed(Kind.NUMERIC)
+    groups = struct.unpack_from(f"!{count}h", data, 8)
+    if not all(0 <= g <= 9999 for g in groups):
+        raise _malformed(Kind.NUMERIC)
+    if (count and (weight + 1) * 4 > _MAX_DIGITS + 4) or scale > 16383:
+        raise make_error("22003", "value overflows numeric format")
+    coefficient = int("".join(f"{g:04}" for g in groups) or "0")
+    value = Decimal(coefficient).scaleb(4 * (weight - count + 1) if count else 0, EXACT)
+    shown = value.quantize(Decimal(1).scaleb(-scale), context=EXACT)
+    if len(shown.as_tuple().digits) > _MAX_DIGITS or scale > _MAX_DIGITS:
+        raise make_error("22003", "value overflows numeric format")
+    return ("-" if sign and coefficient else "") + format(shown, "f")
+
+
+_READERS: Final[dict[Kind, tuple[int, Callable[[bytes], LiteralValue]]]] = {
+    Kind.BOOLEAN: (1, lambda data: data != b"\x00"),
+    Kind.SMALLINT: (2, _integer("!h")),
+    Kind.INTEGER: (4, _integer("!i")),
+    Kind.BIGINT: (8, _integer("!q")),
+    Kind.REAL: (4, _integer("!f")),
+    Kind.DOUBLE: (8, _integer("!d")),
+    Kind.DATE: (4, _date),
+    Kind.TIME: (8, _time),
+    Kind.TIMESTAMP: (8, _timestamp),
+    Kind.TIMESTAMPTZ: (8, _timestamp),
+    Kind.INTERVAL: (16, _read_interval),
+    Kind.UUID: (16, lambda data: data.hex()),
+}

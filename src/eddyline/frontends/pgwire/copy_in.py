@@ -1,0 +1,95 @@
+"""COPY FROM STDIN: the statement runs on a thread of its own and reads what the client sends, as it comes.
+
+The engine reads from an iterator; the client sends when it likes.  Between them is a bounded queue: whoever puts waits
+for the engine, never for the client, so that a slow client occupies this thread and no other.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from eddyline.adapter.outcome import Outcome
+from eddyline.errors import Error, make_error
+
+__all__ = ["CopyIn"]
+
+_MOST_BYTES: Final = 4 << 20
+
+
+class CopyIn:
+    """``run``: executes the statement over the pieces of data; its outcome or its error is ``finish``'s.
+
+    One thread feeds, finishes or gives up; another runs.
+    """
+
+    def __init__(self, run: Callable[[Iterator[bytes]], Outcome]) -> None:
+        self._changed = threading.Condition()
+        self._pieces: deque[bytes] = deque()  # guarded by _changed, like the rest
+        self._bytes = 0
+        self._complete = False
+        self._reason: Error | None = None  # why no more data come
+        self._outcome: Outcome | None = None
+        self._failure: BaseException | None = None
+        self._thread = threading.Thread(target=self._run, args=(run,), name="eddyline-copy-in", daemon=True)
+        self._thread.start()
+
+    def _run(self, run: Callable[[Iterator[bytes]], Outcome]) -> None:
+        outcome, failure = None, None
+        try:
+            outcome = run(self._given())
+        except BaseException as problem:  # noqa: BLE001 - it is raised where the client is answered
+            failure = problem
+        with self._changed:
+            self._outcome, self._failure = outcome, failure
+            if outcome is None and failure is None:
+                self._failure = make_error("XX000", "COPY ended without an outcome")
+            self._pieces.clear()
+            self._changed.notify_all()
+
+    def _given(self) -> Iterator[bytes]:
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._pieces or self._complete or self._reason is not None)
+                if self._reason is not None:
+                    raise self._reason
+                if not self._pieces:
+                    return
+                piece = self._pieces.popleft()
+                self._bytes -= len(piece)
+                self._changed.notify_all()
+            yield piece
+
+    def _over(self) -> bool:
+        return self._outcome is not None or self._failure is not None
+
+    def feed(self, data: bytes) -> None:
+        """Raises what the statement has failed with, if it has."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._bytes <= _MOST_BYTES or self._over())
+            if self._failure is not None:
+                raise self._failure
+            if self._outcome is None:  # what comes after an end-of-copy marker is not looked at
+                self._pieces.append(data)
+                self._bytes += len(data)
+                self._changed.notify_all()
+
+    def finish(self) -> Outcome:
+        """There are no more data; waits for the statement's end."""
+        with self._changed:
+            self._complete = True
+            self._changed.notify_all()
+        self._thread.join()
+        if self._failure is not None:
+            raise self._failure
+        assert self._outcome is not None
+        return self._outcome
+
+    def give_up(self, reason: Error) -> None:
+        """Makes the statement fail with ``reason``, unless it has ended; waits for its end."""
+        with self._changed:
+            self._reason = reason
+            self._changed.notify_all()
+        self._thread.join()

@@ -1,0 +1,115 @@
+"""Threads for calls that block, for an event loop that must not.
+
+Few threads serve many sessions: a session that has nothing to run needs none.  But sessions wait for one another: a
+statement may wait for rows that another session's transaction has locked, whose COMMIT is still to be run.  With a
+fixed number of threads, all of them could wait for a call that no thread is left to make.  So there are ``usual``
+threads, and one more whenever the oldest call has waited for a while and nothing has moved, up to ``most``: with a
+thread for every session nothing can be stuck.
+
+Owner: the event loop.  Threads take calls and hand back results, nothing else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import deque
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple, TypeVar
+
+__all__ = ["Crew"]
+
+T = TypeVar("T")
+_STUCK_S: Final = 0.02
+_IDLE_S: Final = 10.0
+
+
+class _Call(NamedTuple):
+    run: Callable[[], Any]
+    answer: asyncio.Future[Any]
+
+
+class Crew:
+    """``usual``, ``most``: numbers of threads."""
+
+    def __init__(self, usual: int, most: int) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._usual = usual
+        self._most = max(usual, most)
+        self._changed = threading.Condition()
+        self._calls: deque[_Call] = deque()  # guarded by _changed, like the rest
+        self._threads: set[threading.Thread] = set()
+        self._idle = 0
+        self._taken = 0  # calls ever taken, so that a look at it tells whether anything moves
+        self._closed = False
+        self._watching = False  # the loop's own
+
+    @property
+    def threads(self) -> int:
+        return len(self._threads)
+
+    async def run(self, call: Callable[[], T]) -> T:
+        """What ``call`` returns or raises, run on a thread."""
+        answer: asyncio.Future[T] = self._loop.create_future()
+        with self._changed:
+            self._calls.append(_Call(call, answer))
+            if self._idle >= len(self._calls):
+                self._changed.notify()
+            elif len(self._threads) < self._usual:
+                self._hire()
+            elif not self._watching:
+                self._watching = True
+                self._loop.call_later(_STUCK_S, self._look, self._taken)
+        return await answer
+
+    def _look(self, taken: int) -> None:
+        """One more thread if nothing has been taken since; looks again as long as calls wait."""
+        with self._changed:
+            if not self._calls or self._closed:
+                self._watching = False
+                return
+            if self._taken == taken and len(self._threads) < self._most:
+                self._hire()
+            self._loop.call_later(_STUCK_S, self._look, self._taken)
+
+    def _hire(self) -> None:
+        thread = threading.Thread(target=self._work, name="eddyline-session", daemon=True)
+        self._threads.add(thread)
+        thread.start()
+
+    def _work(self) -> None:
+        while (call := self._next()) is not None:
+            result, failure = None, None
+            try:
+                result = call.run()
+            except BaseException as problem:  # noqa: BLE001 - it is raised where the call was made
+                failure = problem
+            self._loop.call_soon_threadsafe(_settle, call.answer, result, failure)
+
+    def _next(self) -> _Call | None:
+        with self._changed:
+            self._idle += 1
+            there = self._changed.wait_for(lambda: self._calls or self._closed, _IDLE_S)
+            self._idle -= 1
+            if self._calls:
+                self._taken += 1
+                return self._calls.popleft()
+            if self._closed or not there or len(self._threads) > self._usual:
+                self._threads.discard(threading.current_thread())
+                return None
+        return None
+
+    def close(self) -> None:
+        """Threads end when their calls have."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+
+
+def _settle(answer: asyncio.Future[Any], result: Any, failure: BaseException | None) -> None:
+    if answer.cancelled():
+        return
+    if failure is not None:
+        answer.set_exception(failure)
+    else:
+        answer.set_result(result)

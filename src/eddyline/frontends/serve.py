@@ -1,0 +1,233 @@
+"""``eddyline serve``: a database as a PostgreSQL server, from its arguments to its exit status."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import ipaddress
+import logging
+import os
+import signal
+import ssl
+import sys
+from dataclasses import dataclass
+from http import HTTPStatus
+from pathlib import Path
+from typing import Final
+
+from eddyline.adapter.engine import Engine
+from eddyline.adapter.session import Session
+from eddyline.errors import Error, make_error
+from eddyline.frontends.http_status import Answer, HttpStatusServer
+from eddyline.frontends.pgwire.backend import Passwords
+from eddyline.frontends.pgwire.scram import Verifier
+from eddyline.frontends.pgwire.server import WireConfig, WireServer
+from eddyline.frontends.progress import CompilationProgress
+from eddyline.frontends.structured_log import configure_log
+from eddyline.kernels.warm import warm
+
+__all__ = ["ServeConfig", "add_serve_arguments", "run_serve", "serve", "serve_config"]
+
+_log = logging.getLogger("eddyline.serve")
+_USAGE: Final = 2
+_NO_SOCKET: Final = 73
+_GRACE_S: Final = 5.0
+
+_DESCRIPTION = """\
+Serves a database to PostgreSQL's clients: psql, psycopg, asyncpg, SQLAlchemy, JDBC, and tools built on them.
+
+The database is in memory: it is empty when the server starts, and gone when it ends.
+"""
+_EPILOG = """\
+examples:
+  a server for this machine, and what to say to it:
+    eddyline serve
+    psql -h 127.0.0.1 -p 6875
+    => CREATE TABLE orders (id int PRIMARY KEY, cust int, amount numeric(12,2));
+    => CREATE VIEW spend AS SELECT cust, sum(amount) AS total FROM orders GROUP BY cust;
+    => CREATE INDEX ON spend (cust);                       -- from here on it is kept fresh
+    => COPY (SUBSCRIBE spend) TO STDOUT;                   -- its changes, as they happen
+  for a network, with passwords and encryption:
+    eddyline serve --listen 0.0.0.0:6875 --users users.txt --tls-cert server.crt --tls-key server.key --tls-required
+  with metrics and health checks for Prometheus and others:
+    eddyline serve --http 127.0.0.1:6876
+    curl http://127.0.0.1:6876/metrics       (also /healthz and /readyz)
+
+users file: a line `name:password` each, or `name:SCRAM-SHA-256$…` as PostgreSQL keeps it in pg_authid; # for comments.
+Without one, whoever can connect is let in under any name, which is meant for loopback addresses; for others say
+--trust.  The name of the database is up to the client: there is one.
+
+SIGTERM and SIGINT: no more connections, statements under way get five seconds, exit status 0.
+exit status: 2 for wrong arguments; 73 if an address cannot be had.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class ServeConfig:
+    """``http`` None: none."""
+
+    wire: WireConfig
+    http: tuple[str, int] | None = None
+    workers: int = 1
+    json_log: bool = False
+
+
+def add_serve_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.description, parser.epilog = _DESCRIPTION, _EPILOG
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    add = parser.add_argument
+    add("--listen", default="127.0.0.1:6875", metavar="HOST:PORT", help="for clients (127.0.0.1:6875); port 0: any")
+    add("--http", metavar="HOST:PORT", help="for /metrics, /healthz and /readyz; nowhere by default")
+    add("--users", type=Path, metavar="FILE", help="who may connect, by password (SCRAM-SHA-256)")
+    add("--trust", action="store_true", help="let whoever comes in, also at an address that others can reach")
+    add("--tls-cert", type=Path, metavar="FILE", help="certificate chain, PEM; clients may then encrypt")
+    add("--tls-key", type=Path, metavar="FILE", help="its private key, PEM")
+    add("--tls-required", action="store_true", help="refuse connections that are not encrypted")
+    add("--max-connections", type=int, default=1000, metavar="N", help="more are refused (1000)")
+    add("--workers", type=int, default=1, metavar="N", help="threads that maintain views (1)")
+    add("--log-format", choices=("text", "json"), default="text", help="of what is said on standard error (text)")
+
+
+def serve_config(arguments: argparse.Namespace) -> ServeConfig:
+    """The parsed arguments, checked.  22023 for values that do not fit together, 58P01 for files that are not there."""
+    host, port = _address(arguments.listen, "--listen")
+    passwords = None if arguments.users is None else Passwords(_verifiers(arguments.users), os.urandom(32))
+    if passwords is None and not arguments.trust and not _is_loopback(host):
+        raise make_error(
+            "22023",
+            f"{host} can be reached from elsewhere, and nobody would have to show who they are",
+            hint="Give --users, or --trust if that is what you want.",
+        )
+    tls = _tls(arguments.tls_cert, arguments.tls_key)
+    if arguments.tls_required and tls is None:
+        raise make_error("22023", "--tls-required needs --tls-cert and --tls-key")
+    for name in ("max_connections", "workers"):
+        if getattr(arguments, name) < 1:
+            raise make_error("22023", f"--{name.replace('_', '-')} must be at least 1")
+    wire = WireConfig(host, port, arguments.max_connections, passwords, tls, arguments.tls_required)
+    http = None if arguments.http is None else _address(arguments.http, "--http")
+    return ServeConfig(wire, http, arguments.workers, arguments.log_format == "json")
+
+
+def _address(text: str, option: str) -> tuple[str, int]:
+    host, colon, port = text.rpartition(":")
+    if not colon or not port.isdigit() or int(port) > 65_535 or not host:
+        raise make_error("22023", f"{option} takes HOST:PORT, not {text}", hint="An example is 127.0.0.1:6875.")
+    return host.removeprefix("[").removesuffix("]"), int(port)
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _tls(cert: Path | None, key: Path | None) -> ssl.SSLContext | None:
+    if cert is None and key is None:
+        return None
+    if cert is None or key is None:
+        raise make_error("22023", "--tls-cert and --tls-key go together")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    try:
+        context.load_cert_chain(cert, key)
+    except (OSError, ssl.SSLError) as problem:
+        raise make_error("58P01", f"cannot use {cert} with {key}: {problem}") from problem
+    return context
+
+
+def _verifiers(path: Path) -> dict[str, Verifier]:
+    """22023 for a line that is none, without showing it: it may hold a password."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as problem:
+        raise make_error("58P01", f"cannot read {path}: {problem}") from problem
+    found: dict[str, Verifier] = {}
+    for number, line in enumerate(text.splitlines(), 1):
+        if not line.strip() or line.startswith("#"):
+            continue
+        user, colon, secret = line.partition(":")
+        if not colon or not user or not secret:
+            raise make_error("22023", f"{path}, line {number}: expected name:password")
+        found[user] = Verifier.of_text(secret) or Verifier.of_password(secret)
+    return found
+
+
+def run_serve(arguments: argparse.Namespace) -> int:
+    """The exit status."""
+    configure_log(sys.stderr, json_lines=arguments.log_format == "json")
+    try:
+        config = serve_config(arguments)
+    except Error as error:
+        _log.error("%s", error)
+        return _USAGE
+    try:
+        asyncio.run(serve(config))
+    except Error as error:
+        _log.error("%s", error)
+        return _NO_SOCKET
+    return 0
+
+
+async def serve(config: ServeConfig) -> None:
+    """Serves until SIGTERM or SIGINT.  58000 if an address cannot be had."""
+    ending = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, ending.set)
+    served = _Served(config)
+    try:
+        await served.start()
+        await ending.wait()
+        _log.info("ending: statements under way get %g s", _GRACE_S)
+    finally:
+        await served.close()
+
+
+class _Served:
+    """The database and what serves it."""
+
+    def __init__(self, config: ServeConfig) -> None:
+        self._config = config
+        self._engine: Engine | None = None
+        self._wire = WireServer(self._open_session, config.wire)
+        pages = {"/metrics": self._metrics, "/healthz": self._healthy, "/readyz": self._is_ready}
+        self._http = HttpStatusServer(pages)
+        self._ready = False
+
+    async def start(self) -> None:
+        config = self._config
+        if config.http is not None:
+            host, port = await self._http.start(*config.http)
+            _log.info("metrics and health at http://%s:%d", host, port)
+        await asyncio.to_thread(warm, CompilationProgress().update)
+        self._engine = await asyncio.to_thread(Engine, workers=config.workers)
+        host, port = await self._wire.start()
+        self._ready = True
+        _log.info("a database in memory, for PostgreSQL clients at %s:%d: psql -h %s -p %d", host, port, host, port)
+
+    async def close(self) -> None:
+        self._ready = False
+        await self._wire.close(_GRACE_S)
+        await self._http.close()
+        if self._engine is not None:
+            await asyncio.to_thread(self._engine.close)
+
+    def _open_session(self, user: str, database: str) -> Session:
+        assert self._engine is not None, "opened before anybody connects"
+        return Session(self._engine)
+
+    async def _metrics(self) -> Answer:
+        if self._engine is None:
+            return Answer(HTTPStatus.SERVICE_UNAVAILABLE, "starting\n")
+        text = await asyncio.to_thread(self._engine.metrics_text)
+        return Answer(HTTPStatus.OK, text + self._wire.metrics_text(), "text/plain; version=0.0.4; charset=utf-8")
+
+    async def _healthy(self) -> Answer:
+        return Answer(HTTPStatus.OK, "ok\n")
+
+    async def _is_ready(self) -> Answer:
+        if self._ready:
+            return Answer(HTTPStatus.OK, "ready\n")
+        return Answer(HTTPStatus.SERVICE_UNAVAILABLE, "not ready\n")
