@@ -9,14 +9,19 @@ from pathlib import Path
 
 from bench.catalog import measure_chain, measure_views
 from bench.changes import measure_changes
+from bench.footprint import measure_footprints
 from bench.memory import measure_hydration
 from bench.reads import measure_aggregate, measure_lookups
 from bench.report import Report
+from bench.stalls import measure_stalls
 from bench.startup import measure_startup
 from bench.streams import Sizes, measure_streams, pathway_version
+from bench.tpch.measure import measure_tpch
 
 _PAGE = Path(__file__).parent.parent / "docs" / "benchmarks.md"
-_PARTS = ("startup", "streams", "lookups", "aggregate", "changes", "catalog", "hydration")
+_PARTS = (
+    "startup", "streams", "lookups", "aggregate", "changes", "catalog", "stalls", "hydration", "footprint", "tpch",
+)  # fmt: skip
 
 
 def main() -> None:
@@ -69,6 +74,15 @@ def _measure(part: str, report: Report, quick: bool, pathway_python: str | None)
             report.catalog([*figures, measure_chain(10, samples=samples, at_most_s=most)])
         case "hydration":
             report.hydration([measure_hydration(n) for n in ((1_000_000,) if quick else (1_000_000, 10_000_000))])
+        case "stalls":
+            rows, for_s = (1_000_000, 10.0) if quick else (10_000_000, 60.0)
+            report.stalls(measure_stalls(rows, for_s=for_s))
+        case "footprint":
+            rows, updates = (500_000, 300) if quick else (4_000_000, 3600)
+            report.footprints(measure_footprints(rows=rows, updates=updates))
+        case "tpch":
+            scale, most, rounds = (0.1, 1.0, 2) if quick else (1.0, 15.0, 5)
+            report.tpch(measure_tpch(scale, pairs=5, at_most_s=most, rounds=rounds))
 
 
 if __name__ == "__main__":

@@ -12,9 +12,13 @@ from pathlib import Path
 
 from bench.catalog import CatalogFigures
 from bench.changes import ChangeFigures
+from bench.footprint import FootprintFigures
 from bench.memory import HydrationFigures
+from bench.stalls import StallFigures
 from bench.streams import StreamFigures
 from bench.timing import Latency
+from bench.tpch.measure import TpchFigures
+from bench.tpch.page import TPCH_TEXT, tpch_lines
 
 __all__ = ["Report", "machine"]
 
@@ -85,6 +89,31 @@ class Report:
                 f"| {f.table_bytes_per_row:.0f} | {f.index_bytes_per_row:.0f} |"
             )
         self._section("Hydration and memory", _HYDRATION, lines)
+
+    def stalls(self, f: StallFigures) -> None:
+        lines = [
+            "| rows | changes | activations | longest activation, CPU ms | append to read: p50 / p99.9 / longest ms "
+            "| late here, worst / 99.9 % ms | late elsewhere, worst / 99.9 % ms |",
+            "|--:|--:|--:|--:|--:|--:|--:|",
+            f"| {f.rows:,} | {f.changes:,} | {f.activations:,} | {f.longest_activation:.1f} "
+            f"| {f.read_p50:.2f} / {f.read_p999:.2f} / {f.read_longest:.2f} | {f.late_here:.1f} / {f.usual_here:.1f} "
+            f"| {f.late_elsewhere:.1f} / {f.usual_elsewhere:.1f} |",
+        ]
+        self._section("Stalls", _STALLS, lines)
+
+    def footprints(self, figures: Sequence[FootprintFigures]) -> None:
+        lines = ["| | rows | what | MB | bytes a row | times the Arrow size |", "|---|--:|---|--:|--:|--:|"]
+        for f in figures:
+            for what, size in f.found.items():
+                arrow = f.found.get("arrow")
+                of_arrow = f"{size / arrow:.2f}" if arrow else ""
+                lines.append(
+                    f"| {f.name} | {f.rows:,} | {what} | {size / 1e6:,.1f} | {size / f.rows:,.0f} | {of_arrow} |"
+                )
+        self._section("Memory", _FOOTPRINTS, lines)
+
+    def tpch(self, figures: TpchFigures) -> None:
+        self._section(f"TPC-H at scale factor {figures.scale:g}", TPCH_TEXT, tpch_lines(figures))
 
     def _section(self, title: str, text: str, lines: Sequence[str]) -> None:
         self._lines += [f"## {title}", "", text.strip(), "", *lines, ""]
@@ -168,6 +197,19 @@ _HYDRATION = """
 The table has three bigint columns.  *index on the table*: CREATE INDEX until it is complete, while another thread makes
 one-row changes to a small view of another table and reads it.  Bytes are what the process's resident size grew by,
 per row: garbage and allocators' reserves included.
+"""
+
+_STALLS = """
+One row at a time is appended and read back through a join, while an index on the table, a grouped view with a maximum
+and the join keep up with it.  Activations are measured by their thread's CPU time.  *Late*: a thread that wants to run
+for a moment every millisecond, in this process and in one that does nothing else: the difference is what holds of the
+interpreter's lock cost.
+"""
+
+_FOOTPRINTS = """
+What the resident size of a fresh process grew by, garbage and allocators' reserves included, once it no longer fell.
+*narrow*: three bigints; *wide*: two texts more.  *groups*: 10,000 of them, however many rows there are.  *updates*:
+commits that replace 100 of 100,000 rows under an index, a grouped view and a join; resident bytes of the whole process.
 """
 
 _TRAPS = """## Traps

@@ -1,0 +1,1 @@
+"""Tests of the measurements: what they compare, not how fast it is."""

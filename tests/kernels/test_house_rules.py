@@ -12,10 +12,10 @@ from eddyline.kernels import registry
 
 FOLDER = Path(eddyline.kernels.__file__).parent
 #: no kernels in these: names of layouts, code generators, the decorators, the list
-OTHERS = {"compiler", "row_twins", "__init__", "cells", "kernel", "memory", "orders", "registry", "warm"}
+OTHERS = {"compiler", "row_twins", "__init__", "cells", "kernel", "memory", "orders", "registry", "row_order", "warm"}
 FILES = sorted(p for p in FOLDER.glob("*.py") if p.stem not in OTHERS)
 #: what a jitted function may call besides its own file: Python, NumPy and math as Numba has them, loads and orders
-SHARED = {f"eddyline.kernels.{name}" for name in ("memory", "orders", "cells", "kernel")}
+SHARED = {f"eddyline.kernels.{name}" for name in ("memory", "orders", "row_order", "cells", "kernel")}
 
 
 def decorator_name(node: ast.expr) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from eddyline.expr.ir import AggregateCall, And, Call, Cast, Literal, SortKey
+from eddyline.expr.ir import AggregateCall, And, Call, Cast, Expr, Literal, Or, SortKey
 from eddyline.plan.blocks import Block
 from eddyline.plan.facts import NO_FACTS, CatalogFacts, IndexFacts
 from eddyline.plan.relation import (
@@ -21,6 +21,7 @@ from eddyline.plan.relation import (
     Union,
 )
 from eddyline.plan.rewrites.drop_empty import drop_empty
+from eddyline.plan.rewrites.factor_disjunctions import factor_disjunctions
 from eddyline.plan.rewrites.fuse import fuse
 from eddyline.plan.rewrites.narrow import narrow_block
 from eddyline.plan.rewrites.order_joins import order_joins
@@ -234,3 +235,23 @@ def test_constants_pass_chains_of_joins_and_groupings() -> None:
         Filter(T, (eq(0, lit(5)),)),
         (eq(2, 5),),
     )
+
+
+def test_what_every_branch_of_an_or_demands_is_demanded_outside_it() -> None:
+    key, first, second = eq(0, 2), gt(1, lit(1)), gt(1, lit(2))
+
+    def joined(*on: Expr) -> Join:
+        return Join(JoinKind.INNER, R, S, on)
+
+    both = Or((And((first, key)), And((key, second))))
+    assert factor_disjunctions(joined(both), NO_FACTS) == joined(key, Or((first, second)))
+    assert factor_disjunctions(Filter(R, (both,)), NO_FACTS) == Filter(R, (key, Or((first, second))))
+    assert factor_disjunctions(joined(Or((key, And((key, second))))), NO_FACTS) == joined(key)
+
+
+def test_nothing_is_factored_out_that_some_branch_does_not_demand_or_that_may_fail() -> None:
+    key, first, second = eq(0, 2), gt(1, lit(1)), gt(1, lit(2))
+    risky = gt(div(0, 1), lit(1))
+    for on in (Or((And((key, first)), second)), Or((And((risky, first)), And((risky, second)))), first):
+        join = Join(JoinKind.INNER, R, S, (on,))
+        assert factor_disjunctions(join, NO_FACTS) is join

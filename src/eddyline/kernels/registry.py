@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from eddyline.kernels import (
+    build,
     copyscan,
     floatmath,
     floatsum,
@@ -25,7 +26,7 @@ __all__ = ["KERNELS", "MODULES"]
 
 #: the files that hold kernels
 MODULES: Final = (
-    copyscan, floatmath, floatsum, gather, groups, hashing, loose_sums, numeric, prefix, reduce, rows, search,
+    build, copyscan, floatmath, floatsum, gather, groups, hashing, loose_sums, numeric, prefix, reduce, rows, search,
     wire,
 )  # fmt: skip
 

@@ -14,43 +14,10 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from eddyline.kernels.cells import (
-    BITS,
-    BYTES,
-    DECIMAL,
-    DESC,
-    FLOAT32,
-    FLOAT64,
-    HEAD,
-    INT16,
-    INT32,
-    INT64,
-    INTERVAL,
-    NULLS_FIRST,
-    NUMERIC,
-    PADDED,
-    WIDTH,
-)
+from eddyline.kernels.cells import HEAD
 from eddyline.kernels.kernel import I64, RUNS, U8, U64, VOID, kernel, read, subroutine, write
-from eddyline.kernels.memory import (
-    copy_bytes,
-    load_f32,
-    load_f64,
-    load_i16,
-    load_i32,
-    load_i64,
-    load_u64,
-    store_i64,
-)
-from eddyline.kernels.orders import (
-    bit,
-    compare_bytes,
-    compare_floats,
-    compare_ints,
-    compare_numeric,
-    compare_wide,
-    unpadded,
-)
+from eddyline.kernels.memory import copy_bytes, load_i64, load_u64, store_i64
+from eddyline.kernels.row_order import ITEM_BYTES, compare_cells, compare_images, compare_rows, is_null
 from eddyline.kernels.row_twins import (
     compact_rows_twin,
     merge_rows_twin,
@@ -77,14 +44,11 @@ OVERFLOW: Final = -1
 #: status: adding up by hash is not worth it
 FEW_ALIKE: Final = -2
 
-_DAY_US: Final = np.int64(86_400_000_000)
-_ZERO: Final = np.uint64(0)
 _ONE: Final = np.uint64(1)
 _32: Final = np.uint64(32)
 _INSERTION_ROWS: Final = 12
 _STEPS: Final = 8
-#: bytes of one column's descriptor, and of a run's head
-_ITEM_BYTES: Final = 8 * WIDTH
+#: bytes of a run's head
 _HEAD_BYTES: Final = 8 * HEAD
 _MIX: Final = np.uint64(0x9E3779B97F4A7C15)
 _MIX_TIME: Final = np.uint64(0xC2B2AE3D27D4EB4F)
@@ -96,118 +60,13 @@ def _address(array: Any) -> Any:
 
 
 @subroutine
-def _is_null(item: Any, row: Any) -> Any:
-    """``item``: the address of a column's descriptor, here and below."""
-    validity = load_i64(item + 24)
-    return validity != 0 and bit(validity, load_i64(item + 32) + row) == _ZERO
-
-
-@subroutine
-def _compare_cells(p: Any, i: Any, q: Any, j: Any) -> Any:
-    """SQL order of two cells that are not NULL."""
-    kind = load_i64(p)
-    x = load_i64(p + 8)
-    y = load_i64(q + 8)
-    if kind == INT64:
-        return compare_ints(load_i64(x + 8 * i), load_i64(y + 8 * j))
-    if kind == INT32:
-        return compare_ints(load_i32(x + 4 * i), load_i32(y + 4 * j))
-    if kind in (BYTES, PADDED):
-        i_offset = load_i64(p + 16) + 8 * i
-        j_offset = load_i64(q + 16) + 8 * j
-        start = load_i64(i_offset)
-        other = load_i64(j_offset)
-        i_size = load_i64(i_offset + 8) - start
-        j_size = load_i64(j_offset + 8) - other
-        if kind == PADDED:
-            i_size = unpadded(x + start, i_size)
-            j_size = unpadded(y + other, j_size)
-        return compare_bytes(x + start, i_size, y + other, j_size)
-    if kind == DECIMAL:
-        return compare_wide(x + 16 * i, y + 16 * j)
-    if kind == NUMERIC:
-        return compare_numeric(x + 24 * i, y + 24 * j)
-    if kind == FLOAT64:
-        return compare_floats(load_f64(x + 8 * i), load_f64(y + 8 * j))
-    if kind == FLOAT32:
-        return compare_floats(load_f32(x + 4 * i), load_f32(y + 4 * j))
-    if kind == BITS:
-        i_bit = np.int64(bit(x, load_i64(p + 32) + i))
-        return compare_ints(i_bit, np.int64(bit(y, load_i64(q + 32) + j)))
-    if kind == INT16:
-        return compare_ints(load_i16(x + 2 * i), load_i16(y + 2 * j))
-    if kind == INTERVAL:
-        i_micros = load_i64(x + 16 * i + 8)
-        j_micros = load_i64(y + 16 * j + 8)
-        i_days = load_i32(x + 16 * i) * 30 + load_i32(x + 16 * i + 4) + i_micros // _DAY_US
-        j_days = load_i32(y + 16 * j) * 30 + load_i32(y + 16 * j + 4) + j_micros // _DAY_US
-        if i_days != j_days:
-            return compare_ints(i_days, j_days)
-        return compare_ints(i_micros % _DAY_US, j_micros % _DAY_US)
-    return compare_bytes(x + 16 * i, 16, y + 16 * j, 16)  # UUID
-
-
-@subroutine
-def _compare_images(p: Any, i: Any, q: Any, j: Any) -> Any:
-    """Order of two cells that SQL calls equal, by how they print; 0 iff identical."""
-    kind = load_i64(p)
-    x = load_i64(p + 8)
-    y = load_i64(q + 8)
-    if kind == NUMERIC:
-        return compare_ints(load_i64(x + 24 * i + 16), load_i64(y + 24 * j + 16))
-    if kind == FLOAT64:
-        if load_f64(x + 8 * i) != 0.0:
-            return 0
-        return compare_ints(load_i64(x + 8 * i), load_i64(y + 8 * j))
-    if kind == FLOAT32:
-        if load_f32(x + 4 * i) != 0.0:
-            return 0
-        return compare_ints(load_i32(x + 4 * i), load_i32(y + 4 * j))
-    if kind == INTERVAL:
-        order = compare_ints(load_i32(x + 16 * i), load_i32(y + 16 * j))
-        if order != 0:
-            return order
-        return compare_ints(load_i32(x + 16 * i + 4), load_i32(y + 16 * j + 4))
-    if kind == PADDED:
-        i_offset = load_i64(p + 16) + 8 * i
-        j_offset = load_i64(q + 16) + 8 * j
-        return compare_ints(load_i64(i_offset + 8) - load_i64(i_offset), load_i64(j_offset + 8) - load_i64(j_offset))
-    return 0
-
-
-@subroutine
-def _compare_rows(items: Any, a: Any, i: Any, b: Any, j: Any) -> Any:
-    """Canonical order: -1, 0 (identical), 1.  ``a``, ``b``: the addresses of the rows' ``items`` descriptors, not the
-    arrays: passing an array costs more than most comparisons.  ORDER BY flags are those of ``a``."""
-    for item in range(items):
-        p = a + _ITEM_BYTES * item
-        q = b + _ITEM_BYTES * item
-        i_null = _is_null(p, i)
-        j_null = _is_null(q, j)
-        if i_null or j_null:
-            if i_null and j_null:
-                continue
-            order = 1 if i_null else -1
-            return -order if load_i64(p + 40) & NULLS_FIRST else order
-        order = _compare_cells(p, i, q, j)
-        if order != 0:
-            return -order if load_i64(p + 40) & DESC else order
-    for item in range(items):
-        if not _is_null(a + _ITEM_BYTES * item, i):
-            order = _compare_images(a + _ITEM_BYTES * item, i, b + _ITEM_BYTES * item, j)
-            if order != 0:
-                return order
-    return 0
-
-
-@subroutine
 def _tie_before(items: Any, a: Any, words: Any, times: Any, i: Any, j: Any) -> Any:
     """Whether row i sorts strictly before row j of one batch, their hashes being equal.  All but rows: addresses."""
     x = load_u64(words + 8 * i)
     y = load_u64(words + 8 * j)
     if x != y:
         return x < y
-    order = _compare_rows(items, a, i, a, j)
+    order = compare_rows(items, a, i, a, j)
     if order != 0:
         return order < 0
     return load_i64(times + 8 * i) < load_i64(times + 8 * j)
@@ -354,7 +213,7 @@ def sum_identical(
         row = table[at]
         while row >= 0:
             if hashes[row] == hashes[i] and words[row] == words[i] and times[row] == times[i]:  # noqa: SIM102 - cheap tests first
-                if _compare_rows(items, at_descs, row, at_descs, i) == 0:
+                if compare_rows(items, at_descs, row, at_descs, i) == 0:
                     break
             at = (at + _ONE) & mask
             row = table[at]
@@ -409,7 +268,7 @@ def compact_rows(
             j = rows[k]
             if hashes[j] != hashes[i] or words[j] != words[i] or times[j] != times[i]:
                 break
-            if _compare_rows(items, at_descs, i, at_descs, j) != 0:
+            if compare_rows(items, at_descs, i, at_descs, j) != 0:
                 break
             if _overflows(total, diffs[j]):
                 return OVERFLOW
@@ -436,7 +295,7 @@ def _order_at(items: Any, a_head: Any, a: Any, i: Any, b_head: Any, b: Any, j: A
     y = load_u64(load_i64(b_head + 16) + load_i64(b_head + 24) * j)
     if x != y:
         return -1 if x < y else 1
-    return _compare_rows(items, a, i, b, j)
+    return compare_rows(items, a, i, b, j)
 
 
 @subroutine
@@ -445,7 +304,7 @@ def _merge_tie_before(items: Any, since: Any, a_head: Any, a: Any, i: Any, b_hea
 
     ``a_head``, ``b_head``: addresses of the runs' heads; ``a``, ``b``: of their descriptors.
     """
-    order = _compare_rows(items, a, i, b, j)
+    order = compare_rows(items, a, i, b, j)
     if order != 0:
         return order < 0
     p = max(load_i64(load_i64(a_head + 32) + load_i64(a_head + 40) * i), since)
@@ -478,7 +337,7 @@ def _sift(items: Any, heads: Any, descs: Any, since: Any, cursors: Any, order: A
             y = load_u64(load_i64(head + 16) + load_i64(head + 24) * row)
             if y < x:
                 break
-            size = _ITEM_BYTES * items
+            size = ITEM_BYTES * items
             if x == y and not _merge_tie_before(
                 items, since, other_head, descs + size * other, other_row, head, descs + size * run, row
             ):
@@ -522,7 +381,7 @@ def merge_rows(
     at_descs = _address(descs)
     at_cursors = _address(cursors)
     at_order = _address(order)
-    size = _ITEM_BYTES * items
+    size = ITEM_BYTES * items
     active = state[0]
     if active < 0:
         active = 0
@@ -551,7 +410,7 @@ def merge_rows(
                     out_hashes[last] == word_hash
                     and out_words[last] == word
                     and out_times[last] == time
-                    and _compare_rows(
+                    and compare_rows(
                         items,
                         at_descs + size * pick_runs[last - base],
                         pick_rows[last - base],
@@ -609,16 +468,16 @@ def pairs_equal(
         j = right_rows[k]
         equal = True
         for item in range(items):
-            p = at_left + _ITEM_BYTES * item
-            q = at_right + _ITEM_BYTES * (items * run + item)
-            i_null = _is_null(p, i)
-            j_null = _is_null(q, j)
+            p = at_left + ITEM_BYTES * item
+            q = at_right + ITEM_BYTES * (items * run + item)
+            i_null = is_null(p, i)
+            j_null = is_null(q, j)
             if i_null or j_null:
                 equal = i_null and j_null and null_equal[item] != 0
             else:
-                equal = _compare_cells(p, i, q, j) == 0
+                equal = compare_cells(p, i, q, j) == 0
                 if equal and identical != 0:
-                    equal = _compare_images(p, i, q, j) == 0
+                    equal = compare_images(p, i, q, j) == 0
             if not equal:
                 break
         out[k] = 1 if equal else 0
@@ -636,11 +495,11 @@ def _settle(head: Any, items: Any, run: Any, keys: Any, group: Any, group_hash: 
         if load_i64(load_i64(head + 32) + load_i64(head + 40) * row) < below:
             equal = True
             for item in range(items):
-                p = keys + _ITEM_BYTES * item
-                q = run + _ITEM_BYTES * item
-                i_null = _is_null(p, group)
-                j_null = _is_null(q, row)
-                equal = i_null and j_null if i_null or j_null else _compare_cells(p, group, q, row) == 0
+                p = keys + ITEM_BYTES * item
+                q = run + ITEM_BYTES * item
+                i_null = is_null(p, group)
+                j_null = is_null(q, row)
+                equal = i_null and j_null if i_null or j_null else compare_cells(p, group, q, row) == 0
                 if not equal:
                     break
             if equal:
@@ -681,8 +540,8 @@ def walk_groups(
     runs = heads.shape[0]
     items = descs.shape[1]
     key_items = keys.shape[1]
-    size = _ITEM_BYTES * items
-    key_size = _ITEM_BYTES * key_items
+    size = ITEM_BYTES * items
+    key_size = ITEM_BYTES * key_items
     at_heads = _address(heads)
     at_descs = _address(descs)
     at_keys = _address(keys)

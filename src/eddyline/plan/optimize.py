@@ -8,6 +8,7 @@ from eddyline.plan.blocks import Block, block_of, inline_cheap, relation_of, sha
 from eddyline.plan.facts import NO_FACTS, CatalogFacts
 from eddyline.plan.relation import Relation
 from eddyline.plan.rewrites.drop_empty import drop_empty
+from eddyline.plan.rewrites.factor_disjunctions import factor_disjunctions
 from eddyline.plan.rewrites.fold_constants import fold_constants
 from eddyline.plan.rewrites.fuse import fuse
 from eddyline.plan.rewrites.narrow import narrow_block
@@ -26,6 +27,7 @@ REWRITES: tuple[Rewrite, ...] = (
     fuse,
     drop_empty,
     simplify_outer_joins,
+    factor_disjunctions,
     push_filters,
     fuse,
     order_joins,

@@ -37,7 +37,7 @@ from eddyline.trace.columns import (
 from eddyline.trace.hasher import Hasher
 from eddyline.trace.order import prefixes_of
 
-__all__ = ["Layout", "Run", "Uint64s", "build_run", "consolidate", "sort_order"]
+__all__ = ["Layout", "Run", "Uint64s", "build_run", "consolidate", "hashes_of", "sort_order", "summed_rows"]
 
 Uint64s = npt.NDArray[np.uint64]
 
@@ -149,6 +149,20 @@ class Run:
         """Bytes of the live rows."""
         return 32 * len(self) + sum(int(c.nbytes) for c in self.columns)
 
+    def rebounded(self, lower: Frontier, upper: Frontier) -> Run:
+        """The same rows with other bounds, by reference."""
+        return Run(
+            self.layout,
+            self.columns,
+            key_hashes=self.key_hashes,
+            value_hashes=self.value_hashes,
+            times=self.times,
+            diffs=self.diffs,
+            lower=lower,
+            upper=upper,
+            since=self.since,
+        )
+
     def varlen_bytes(self) -> list[int]:
         """Bytes of values per column; 0 unless varlen."""
         return varlen_bytes(self.descriptors[self.skip :], len(self))
@@ -172,7 +186,7 @@ def sort_order(
     return order
 
 
-def _summed(
+def summed_rows(
     descriptors: Int64s, hashes: Uint64s, words: Uint64s, times: Int64s, diffs: Int64s, trial_rows: int
 ) -> tuple[Int64s, Int64s] | None:
     """(the first row of each identical (row, time), in order; int64[n] with their total diffs), zeros gone.
@@ -186,6 +200,15 @@ def _summed(
     if kept == OVERFLOW:
         raise make_error("22003", "row multiplicity out of range")
     return None if kept == FEW_ALIKE else (first[:kept], sums)
+
+
+def hashes_of(described: Int64s, layout: Layout, hasher: Hasher, rows: int) -> tuple[Uint64s, Uint64s]:
+    """(key hash, second word) of each row of described columns, whose buffers the caller keeps alive.  O(cells)."""
+    hashes = hasher.hash_described(described[list(layout.key)], rows)
+    if layout.order:
+        return hashes, prefixes_of(order_descriptors(described, layout.order)[0], rows)
+    rest = [c for c in range(len(layout.types)) if c not in layout.key]
+    return hashes, hasher.hash_described(described[rest], rows) if rest else np.zeros(rows, np.uint64)
 
 
 def build_run(
@@ -204,15 +227,8 @@ def build_run(
             times = np.maximum(times, since)
     kinds = cell_kinds(layout.types)
     described = describe(batch.columns, kinds)
-    hashes = hasher.hash_described(described[list(layout.key)], rows)
-    items = described
-    if layout.order:
-        ordered = order_descriptors(described, layout.order)
-        words = prefixes_of(ordered[0], rows)
-        items = np.concatenate((ordered, described))
-    else:
-        rest = [c for c in range(len(kinds)) if c not in layout.key]
-        words = hasher.hash_described(described[rest], rows) if rest else np.zeros(rows, np.uint64)
+    hashes, words = hashes_of(described, layout, hasher, rows)
+    items = np.concatenate((order_descriptors(described, layout.order), described)) if layout.order else described
     if rows == 1 and diffs[0] and is_small(batch.columns, _SMALL_BYTES):
         return Run(
             layout,
@@ -225,7 +241,7 @@ def build_run(
             upper=upper,
             since=since,
         )
-    summed = _summed(items, hashes, words, times, diffs, _TRIAL_ROWS) if rows > 4 * _TRIAL_ROWS else None
+    summed = summed_rows(items, hashes, words, times, diffs, _TRIAL_ROWS) if rows > 4 * _TRIAL_ROWS else None
     if summed is None:
         order = sort_order(items, hashes, words, times)
     else:
@@ -272,7 +288,7 @@ def consolidate(batch: Batch, hasher: Hasher) -> Batch:
         return batch if diffs[0] else Batch.empty(batch.types)
     hashes = hasher.hash_described(described, rows)
     words = np.zeros(rows, np.uint64)
-    summed = _summed(described, hashes, words, times, diffs, rows)
+    summed = summed_rows(described, hashes, words, times, diffs, rows)
     if summed is None:
         return _consolidate_sorted(batch, described, hashes, words, times, diffs)
     first, sums = summed

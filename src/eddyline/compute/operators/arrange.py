@@ -3,12 +3,15 @@
 Invariants:
 I1  the output's frontier is never past the traces' uppers;
 I2  where one time has more rows than a piece, its runs but the last enter the trace ahead of the seal, with the
-    bounds [t, t): the trace's upper is t, and no reader below it sees them.  Merging is paid as rows come in, and a
-    snapshot of any size is sealed in O(1) after its last morsel: no stall proportional to it;
+    bounds [t, t): the trace's upper is t, and no reader below it sees them.  Merging is paid as rows come in.  A
+    snapshot waits until its last morsel is there and is then built as one run, step by step (``trace.bulk``), unless
+    its keys' hashes are too unevenly spread for small steps;
 I3  the first interval's upper is past as_of.
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -19,6 +22,7 @@ from eddyline.compute.stream import ArrangedOutput, Arrangement, Sealed, Stream
 from eddyline.repr.batch import Batch
 from eddyline.repr.rowerror import ERR_TYPES
 from eddyline.repr.time import Frontier
+from eddyline.trace.bulk import RunBuilder
 from eddyline.trace.run import Layout, Run, build_run
 from eddyline.trace.trace import Trace
 
@@ -55,7 +59,11 @@ class ArrangeOperator:
         self._error_stash = Stash(self._piece_rows)
         #: errors of the interval being sealed
         self._errors = Batch.empty(ERR_TYPES)
-        #: updates at as_of not yet in a run, while nothing is sealed
+        #: updates at as_of, while nothing is sealed; None once they are in the trace
+        self._snapshot: RunBuilder | None = RunBuilder(layout, context.hasher, context.as_of)
+        #: what is left of it, where it is not built at once
+        self._pieces: Iterator[Batch] | None = None
+        #: small batches of updates at as_of that are to be added as one
         self._morsel: list[Batch] = []
         self._morsel_rows = 0
         #: runs of the interval to be sealed next; they are in the trace already
@@ -73,7 +81,8 @@ class ArrangeOperator:
             self._errors = self._closed_errors()
             moved = True
         if self._target > self._output.frontier:
-            self._seal_some()
+            if self._snapshot is None or self._build_some(self._snapshot):
+                self._seal_some()
             moved = True
         return moved
 
@@ -81,10 +90,13 @@ class ArrangeOperator:
         return not self._input.drained() or self._target > self._output.frontier or self._may_open()
 
     def state_size(self) -> StateSize:
-        return size_of_traces((self._arrangement.oks, self._arrangement.errs))
+        held = size_of_traces((self._arrangement.oks, self._arrangement.errs))
+        waiting = 0 if self._snapshot is None else self._snapshot.nbytes
+        return held._replace(capacity=held.capacity + waiting)
 
     def close(self) -> None:
         self._morsel.clear()
+        self._snapshot = None
         self._runs.clear()
 
     def _may_open(self) -> bool:
@@ -97,48 +109,68 @@ class ArrangeOperator:
         while self._input.errors:
             self._error_stash.add(self._input.errors.popleft().advanced(as_of))
         taken = 0
-        while self._input.updates and taken < self._piece_rows:
+        while self._input.updates and taken < self._context.budget_rows:
             batch = self._input.updates.popleft()
             if self._target > as_of or (len(batch) and int(batch.times.max()) > as_of):
                 self._rows.add(batch.advanced(as_of))
                 continue
-            if len(batch) > self._piece_rows:
-                self._input.updates.appendleft(batch.slice(self._piece_rows, len(batch)))
-                batch = batch.slice(0, self._piece_rows)
-            self._morsel.append(batch.advanced(as_of))
-            self._morsel_rows += len(batch)
+            if len(batch) > self._context.budget_rows:
+                self._input.updates.appendleft(batch.slice(self._context.budget_rows, len(batch)))
+                batch = batch.slice(0, self._context.budget_rows)
             taken += len(batch)
-            if self._morsel_rows >= self._piece_rows:
-                self._flush_morsel()
+            self._add_to_snapshot(batch.advanced(as_of))
         return moved
+
+    def _add_to_snapshot(self, batch: Batch) -> None:
+        """Large batches as they are, by reference; small ones together."""
+        if len(batch) >= self._piece_rows:
+            self._snapshot_of_hydration().add(batch)
+            return
+        self._morsel.append(batch)
+        self._morsel_rows += len(batch)
+        if self._morsel_rows >= self._piece_rows:
+            self._flush_morsel()
 
     def _flush_morsel(self) -> None:
         if self._morsel_rows:
-            self._insert_ahead(Batch.concat(self._layout.types, self._morsel), self._context.as_of)
+            self._snapshot_of_hydration().add(Batch.concat(self._layout.types, self._morsel))
         self._morsel = []
         self._morsel_rows = 0
 
+    def _snapshot_of_hydration(self) -> RunBuilder:
+        assert self._snapshot is not None, "updates at as_of come before it is sealed"
+        return self._snapshot
+
+    def _build_some(self, snapshot: RunBuilder) -> bool:
+        """One step of putting the snapshot into the trace; True once it is there."""
+        trace, as_of = self._arrangement.oks, self._context.as_of
+        if snapshot.rows > self._piece_rows and not snapshot.skewed:
+            if snapshot.work(self._piece_rows):
+                return False
+            self._put_ahead(snapshot.result(lower=Frontier(as_of), upper=Frontier(as_of), since=trace.since), as_of)
+        else:
+            if self._pieces is None:
+                self._pieces = snapshot.pieces(self._piece_rows)
+            piece = next(self._pieces, None)
+            if piece is not None:
+                self._insert_ahead(piece, as_of)
+                return False
+        self._snapshot = self._pieces = None
+        return True
+
     def _insert_ahead(self, batch: Batch, time: int) -> None:
         """Puts a part of the updates of ``time`` in, before the time is sealed."""
+        lower, since = Frontier(time), self._arrangement.oks.since
+        built = build_run(batch, self._layout, self._context.hasher, lower=lower, upper=Frontier(time + 1), since=since)
+        self._put_ahead(built.rebounded(lower, lower), time)
+
+    def _put_ahead(self, run: Run | None, time: int) -> None:
+        """Puts a run of updates of ``time`` in, which no reader below it sees."""
         trace = self._arrangement.oks
         lower = Frontier(time)
         if trace.upper < lower:
             trace.advance_upper(lower)
-        built = build_run(
-            batch, self._layout, self._context.hasher, lower=lower, upper=Frontier(time + 1), since=trace.since
-        )
-        if len(built):
-            run = Run(
-                built.layout,
-                built.columns,
-                key_hashes=built.key_hashes,
-                value_hashes=built.value_hashes,
-                times=built.times,
-                diffs=built.diffs,
-                lower=lower,
-                upper=lower,
-                since=built.since,
-            )
+        if run is not None and len(run):
             trace.insert(run)
             self._runs.append(run)
 

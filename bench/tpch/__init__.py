@@ -1,0 +1,1 @@
+"""TPC-H's 22 queries as indexed views: building them, and following changes of the orders, beside DuckDB."""

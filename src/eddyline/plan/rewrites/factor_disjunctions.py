@@ -1,0 +1,67 @@
+"""What all branches of an OR demand is demanded outside it: ``(a AND b) OR (a AND c)`` becomes ``a AND (b OR c)``.
+
+A join's equality that is written into each branch becomes the join's key that way, instead of a test of every pair.
+The rewrite keeps three-valued logic; where it evaluates in another order it can only avoid errors, because what moves
+out cannot fail and every branch would have met it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from eddyline.expr.ir import And, Expr, Or
+from eddyline.plan.facts import CatalogFacts
+from eddyline.plan.intern import expression_key
+from eddyline.plan.predicates import conjuncts, fallible
+from eddyline.plan.relation import Filter, Join, Relation
+from eddyline.plan.traverse import rewrite_bottom_up
+
+__all__ = ["factor_disjunctions"]
+
+
+def factor_disjunctions(relation: Relation, facts: CatalogFacts) -> Relation:
+    return rewrite_bottom_up(relation, _factor)
+
+
+def _factor(node: Relation) -> Relation:
+    match node:
+        case Filter():
+            factored = _factored(node.predicates)
+            return node if factored is None else Filter(node.input, factored)
+        case Join():
+            factored = _factored(node.on)
+            return node if factored is None else Join(node.kind, node.left, node.right, factored)
+        case _:
+            return node
+
+
+def _factored(predicates: Sequence[Expr]) -> tuple[Expr, ...] | None:
+    """None if there is nothing to factor out."""
+    out: list[Expr] = []
+    changed = False
+    for predicate in conjuncts(predicates):
+        parts = _parts(predicate)
+        changed |= parts != [predicate]
+        out.extend(parts)
+    return tuple(out) if changed else None
+
+
+def _parts(predicate: Expr) -> list[Expr]:
+    """Conjuncts that mean ``predicate`` together."""
+    if not isinstance(predicate, Or):
+        return [predicate]
+    branches = [conjuncts([a]) for a in predicate.args]
+    keys = [{expression_key(c) for c in branch} for branch in branches]
+    shared = set.intersection(*keys)
+    common = [c for c in branches[0] if expression_key(c) in shared and not fallible(c)]
+    if not common:
+        return [predicate]
+    moved = {expression_key(c) for c in common}
+    rest = [tuple(c for c in branch if expression_key(c) not in moved) for branch in branches]
+    if not all(rest):  # a branch that demands nothing else: the others add nothing
+        return common
+    return [*common, Or(tuple(_and(branch) for branch in rest))]
+
+
+def _and(branch: Sequence[Expr]) -> Expr:
+    return branch[0] if len(branch) == 1 else And(tuple(branch))
