@@ -35,7 +35,7 @@ class Starts:
             exports = dataflow.exports.keys() - dataflow.dropped_exports
             if not exports <= told.scheduled:
                 still = not any(dataflow.durations) and not any(dataflow.elapsed_ns)
-                require(still, "p22", f"{dataflow.description.name} runs, of which {exports - told.scheduled} may not")
+                require(still, "p23", f"{dataflow.description.name} runs, of which {exports - told.scheduled} may not")
                 self._count_unscheduled(dataflow, exports)
             for id, export in dataflow.exports.items():
                 if isinstance(export, MaterializedViewSink) and id not in told.writable and any(dataflow.durations):
@@ -59,7 +59,7 @@ class Starts:
         for id in world.views:
             upper, before = int(world.store.upper(id)), world.written[id]
             if id not in world.told.writable:
-                require(upper == before, "p23", f"view {id} is written up to {upper}, and nobody allowed it")
+                require(upper == before, "p24", f"view {id} is written up to {upper}, and nobody allowed it")
             elif id in self._eager and upper > before:
                 self._eager.discard(id)
                 world.coverage["writes: allowed late"] += 1
