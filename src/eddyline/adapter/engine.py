@@ -47,6 +47,7 @@ from eddyline.adapter.system_settings import (
 )
 from eddyline.adapter.timeline import Timeline, wall_clock
 from eddyline.compute.pair import Pair
+from eddyline.compute.placement import Role
 from eddyline.compute.process_settings import GuestSettings
 from eddyline.compute.solo import Solo
 from eddyline.controller.controller import Collections, Controller
@@ -60,6 +61,7 @@ from eddyline.repr.batch import Batch
 from eddyline.repr.time import Time
 from eddyline.storage.store import TableStore
 from eddyline.trace.hasher import Hasher
+from eddyline.trace.point_probe import Found, PointProbe
 
 __all__ = ["Engine", "Waiter"]
 
@@ -333,6 +335,11 @@ class Engine:
             yield self._controller
 
     @property
+    def reader(self) -> str:
+        """The runtime that answers reads, as metrics call it."""
+        return Role.INTERACTIVE.value if self.interactive else ""
+
+    @property
     def collections(self) -> Collections:
         """The controller's collections, to look at from any thread without a lock: what they say may just be out of
         date, so that whoever reads by it has the replica check it once more."""
@@ -342,6 +349,10 @@ class Engine:
     def answer_now(self, peek: Peek, cancelled: Callable[[], bool]) -> PeekResponse | None:
         """The answer, found on this thread, if the index has sealed the time; a thread hop costs more than a lookup."""
         return self._replica.answer_now(peek, cancelled)
+
+    def look_up(self, index: str, at: Time, probe: PointProbe) -> list[Found] | None:
+        """As ``answer_now``, of the key that ``probe`` has: the rows and where they lie.  None: ask otherwise."""
+        return self._replica.look_up(index, at, probe)
 
     def expect(self, uuid: str, waiter: Waiter) -> None:
         """Where the answer of peek ``uuid`` goes.  Call within ``control``, right after the peek."""

@@ -2,27 +2,66 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import pyarrow as pa
 
-from eddyline.repr.batch import Batch
+from eddyline.expr.ir import LiteralValue
+from eddyline.expr.text_io import literal_array
+from eddyline.repr.batch import Batch, concat_arrays
 from eddyline.repr.time import Frontier, Time
 from eddyline.repr.types import SqlType
 
-__all__ = ["Change", "Outcome", "ResultSet", "SubscriptionFeed"]
+__all__ = ["Change", "Outcome", "ResultSet", "SubscriptionFeed", "literal_columns"]
 
 
-@dataclass(frozen=True, slots=True)
 class ResultSet:
-    """Rows in engine layouts, in result order.  ``time``: the time at which the answer is exact."""
+    """Rows in engine layouts, in result order.  ``time``: the time at which the answer is exact.
 
-    names: tuple[str, ...]
-    types: tuple[SqlType, ...]
-    columns: tuple[pa.Array, ...]
-    rows: int
-    time: Time | None = None
+    The few rows of a lookup come as literals (``of_literals``): their columns are made when they are asked for.
+    ``ready``: the rows as Python values, where they are at hand.
+    """
+
+    __slots__ = ("_columns", "_literals", "names", "ready", "rows", "time", "types")
+
+    def __init__(
+        self,
+        names: tuple[str, ...],
+        types: tuple[SqlType, ...],
+        columns: tuple[pa.Array, ...],
+        rows: int,
+        time: Time | None = None,
+    ) -> None:
+        self.names = names
+        self.types = types
+        self.rows = rows
+        self.time = time
+        self.ready: list[tuple[Any, ...]] | None = None
+        self._columns: tuple[pa.Array, ...] | None = columns
+        self._literals: list[tuple[LiteralValue, ...]] = []
+
+    @classmethod
+    def of_literals(
+        cls,
+        names: tuple[str, ...],
+        types: tuple[SqlType, ...],
+        literals: list[tuple[LiteralValue, ...]],
+        ready: list[tuple[Any, ...]],
+        time: Time | None,
+    ) -> ResultSet:
+        """``literals``: the rows; ``ready``: the same as Python values."""
+        made = cls(names, types, (), len(literals), time)
+        made.ready, made._columns, made._literals = ready, None, literals
+        return made
+
+    @property
+    def columns(self) -> tuple[pa.Array, ...]:
+        # A race makes them twice, alike.
+        if self._columns is None:
+            self._columns = literal_columns(self._literals, self.types)
+        return self._columns
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,3 +103,11 @@ class Outcome:
     notices: tuple[str, ...] = ()
     time: Time | None = None
     feed: SubscriptionFeed | None = field(default=None)
+
+
+def literal_columns(rows: Sequence[Sequence[LiteralValue]], types: Sequence[SqlType]) -> tuple[pa.Array, ...]:
+    """Few literal rows as columns."""
+    return tuple(
+        concat_arrays([literal_array(row[i], t, 1) for row in rows]) if rows else literal_array(None, t, 0)
+        for i, t in enumerate(types)
+    )

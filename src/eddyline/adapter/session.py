@@ -14,6 +14,7 @@ from typing import Any, TypeAlias, TypeVar, get_args
 import pyarrow as pa
 
 from eddyline.adapter import ingest_rows, write
+from eddyline.adapter.asked_lookups import AskedLookups
 from eddyline.adapter.catalog import CatalogSnapshot, SearchPathView
 from eddyline.adapter.copy import copy
 from eddyline.adapter.define import Definition, commit_with_definitions, define
@@ -70,6 +71,7 @@ class Session:
         self._block = False  # between ``begin_block`` and ``end_block``
         #: what it has parsed, bound and prepared; owner: the running statement
         self.statements = SessionStatements(engine, self._names, lambda: self._failed, self._fail_transaction)
+        self._asked = AskedLookups(engine)
         self._running_lock = threading.Lock()
         self._running: Interrupt | None = None  # guarded by _running_lock
         self._waits: set[Interrupt] = set()  # of subscriptions' readers; guarded by _running_lock
@@ -125,6 +127,7 @@ class Session:
         with self._turn:
             self._end_transaction(committed=False)
             self.statements.clear()
+            self._asked.clear()
 
     def cancel(self) -> None:
         """From any thread: the running statement, and waits for a subscription's changes, fail with 57014."""
@@ -187,6 +190,10 @@ class Session:
         """Runs the one statement of ``text``.  ``file``: what COPY FROM STDIN reads or TO STDOUT writes."""
         with self._turn:
             self.check_usable()
+            if file is None and self._transaction is None and not self._block:
+                outcome = self._asked.answer(text, parameters, self._settings.in_force)
+                if outcome is not None:
+                    return outcome
             return self._counted(lambda interrupt: self._execute(text, parameters, interrupt, file))
 
     def executemany(self, text: str, rows: Iterable[Sequence[Any]]) -> Outcome:
@@ -280,7 +287,10 @@ class Session:
             raise
         if prepared is None:
             return Outcome("")
-        return self._execute_prepared(prepared, parameters, interrupt, file)
+        outcome = self._execute_prepared(prepared, parameters, interrupt, file)
+        if self._transaction is None and isinstance(prepared.statement, st.Select):
+            self._asked.remember(text, parameters, catalog.version, self._settings.in_force, prepared)
+        return outcome
 
     def _execute_parsed(self, parsed: Any, interrupt: Interrupt) -> Outcome:
         try:

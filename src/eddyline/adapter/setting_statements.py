@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from eddyline.adapter.outcome import Outcome, ResultSet
+from eddyline.adapter.outcome import Outcome, ResultSet, literal_columns
 from eddyline.adapter.settings import Settings, isolation_level
 from eddyline.adapter.system_settings import SystemSettings
 from eddyline.adapter.transaction import Transaction
 from eddyline.errors import make_error
 from eddyline.expr.ir import LiteralValue
-from eddyline.expr.text_io import literal_array
-from eddyline.repr.batch import concat_arrays
 from eddyline.repr.types import TEXT, SqlType
 from eddyline.sql import statements as st
 
@@ -81,8 +79,4 @@ def _value(settings: Settings, transaction: Transaction | None, name: str) -> st
 
 def literal_result(names: Sequence[str], types: Sequence[SqlType], rows: Sequence[Sequence[LiteralValue]]) -> ResultSet:
     """A result of literal rows."""
-    columns = tuple(
-        concat_arrays([literal_array(row[i], t, 1) for row in rows]) if rows else literal_array(None, t, 0)
-        for i, t in enumerate(types)
-    )
-    return ResultSet(tuple(names), tuple(types), columns, len(rows))
+    return ResultSet(tuple(names), tuple(types), literal_columns(rows, types), len(rows))

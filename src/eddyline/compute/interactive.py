@@ -27,6 +27,7 @@ from eddyline.compute.log_reads import LogPart
 from eddyline.compute.peek import PeekTask, PeekTiming
 from eddyline.compute.peek_queue import PeekQueue, answer_on_caller
 from eddyline.compute.placement import Role
+from eddyline.compute.point_lookup import rows_of_point
 from eddyline.compute.sharing import LOG_INCARNATION, PairHold, SharingRegistry, Slot
 from eddyline.compute.worker import Worker
 from eddyline.plan.dataflow import DataflowClass, DataflowDescription, ExportIndex, ImportIndex, ImportSource
@@ -51,6 +52,7 @@ from eddyline.repr.ids import is_log
 from eddyline.repr.time import EMPTY, MIN_TIME, Frontier, Time
 from eddyline.repr.types import SqlType
 from eddyline.trace.hasher import Hasher
+from eddyline.trace.point_probe import Found, PointProbe
 from eddyline.trace.run import Layout
 
 __all__ = ["InteractiveWorker"]
@@ -345,6 +347,14 @@ class InteractiveWorker:
         if answer is not None:
             self._peek_log.took(time.perf_counter_ns() - began)
         return answer
+
+    def look_up(self, id: str, at: Time, probe: PointProbe) -> list[Found] | None:
+        """As ``rows_of_point``, of a peer.  Any thread."""
+        began = time.perf_counter_ns()
+        found = rows_of_point(self.traces.get(id), at, probe)
+        if found is not None:
+            self._peek_log.took(time.perf_counter_ns() - began)
+        return found
 
     # -- end ------------------------------------------------------------------------------------------------------
 

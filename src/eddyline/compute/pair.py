@@ -12,7 +12,9 @@ from eddyline.compute.sharing import SharingRegistry
 from eddyline.protocol.messages import Command, Peek, PeekResponse, Response
 from eddyline.protocol.multiplexer import Multiplexer
 from eddyline.protocol.sources import Storage
+from eddyline.repr.time import Time
 from eddyline.trace.hasher import Hasher
+from eddyline.trace.point_probe import Found, PointProbe
 
 __all__ = ["Pair"]
 
@@ -90,6 +92,10 @@ class Pair:
     def answer_now(self, peek: Peek, cancelled: Callable[[], bool] = lambda: False) -> PeekResponse | None:
         """As ``Runtime.answer_now``: by the interactive runtime, as of its position in the command stream."""
         return self.interactive.answer_now(peek, cancelled)
+
+    def look_up(self, id: str, at: Time, probe: PointProbe) -> list[Found] | None:
+        """As ``Runtime.look_up``, likewise."""
+        return self.interactive.look_up(id, at, probe)
 
     def step(self, driven: int | None = None) -> bool:
         """Without threads: one step of each worker and lane, or of one: maintenance's first, then interactive's."""

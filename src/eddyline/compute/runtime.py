@@ -34,7 +34,9 @@ from eddyline.protocol.client import ResponseQueue
 from eddyline.protocol.measures_messages import RuntimeMeasures
 from eddyline.protocol.messages import Command, Hello, Peek, PeekResponse, Response, Status
 from eddyline.protocol.sources import Storage
+from eddyline.repr.time import Time
 from eddyline.trace.hasher import Hasher
+from eddyline.trace.point_probe import Found, PointProbe
 
 __all__ = ["Runtime"]
 
@@ -66,6 +68,8 @@ class _Commanded(_Driven, Protocol):
     """A worker that takes commands and answers peeks."""
 
     def answer_now(self, peek: Peek, cancelled: Callable[[], bool]) -> PeekResponse | None: ...
+
+    def look_up(self, id: str, at: Time, probe: PointProbe) -> list[Found] | None: ...
 
 
 class Runtime:
@@ -217,6 +221,16 @@ class Runtime:
                 return None
             parts.append(part)
         return union_of(parts)
+
+    def look_up(self, id: str, at: Time, probe: PointProbe) -> list[Found] | None:
+        """As ``answer_now``, of the key that ``probe`` has: the rows and where they lie; None: ask otherwise."""
+        found: list[Found] = []
+        for worker in self._commanded:
+            part = None if self._stop.is_set() else worker.look_up(id, at, probe)
+            if part is None:
+                return None
+            found += part
+        return found
 
     # -- driving --------------------------------------------------------------------------------------------------
 

@@ -42,6 +42,7 @@ from eddyline.compute.measures import WorkerMeasures
 from eddyline.compute.peek import PeekTask, PeekTiming, canceled, peek_error
 from eddyline.compute.peek_queue import PeekQueue, answer_on_caller
 from eddyline.compute.placement import Role
+from eddyline.compute.point_lookup import rows_of_point
 from eddyline.compute.read_state import MemoryAccounts, ReadState
 from eddyline.compute.render import RenderContext, SharedSources, render
 from eddyline.compute.sharing import SharingRegistry, Slot
@@ -70,6 +71,7 @@ from eddyline.protocol.sources import SourceReader, Storage
 from eddyline.repr.ids import is_log
 from eddyline.repr.time import EMPTY, MIN_TIME, Frontier, Time
 from eddyline.trace.hasher import Hasher
+from eddyline.trace.point_probe import Found, PointProbe
 
 __all__ = ["Worker"]
 
@@ -656,6 +658,14 @@ class Worker:
         if answer is not None:
             self.log.peeks.took(time.perf_counter_ns() - began)
         return answer
+
+    def look_up(self, id: str, at: Time, probe: PointProbe) -> list[Found] | None:
+        """As ``rows_of_point``.  Any thread."""
+        began = time.perf_counter_ns()
+        found = rows_of_point(self._indexes.get(id), at, probe)
+        if found is not None:
+            self.log.peeks.took(time.perf_counter_ns() - began)
+        return found
 
     def _answer_ready(self, id: str) -> None:
         index = self._indexes.get(id)

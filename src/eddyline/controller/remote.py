@@ -25,9 +25,11 @@ from eddyline.protocol.measures_messages import ProcessMeasures, ReportMeasures
 from eddyline.protocol.messages import Command, Hello, Peek, PeekResponse, Response, UpdateConfiguration
 from eddyline.protocol.sockets import connect_to
 from eddyline.protocol.storage_messages import StorageRequest, StorageUpdate
+from eddyline.repr.time import Time
 from eddyline.storage.feed import StorageFeed
 from eddyline.storage.store import TableStore
 from eddyline.trace.hasher import Hasher
+from eddyline.trace.point_probe import Found, PointProbe
 
 __all__ = ["RemoteReplica"]
 
@@ -187,6 +189,10 @@ class RemoteReplica:
 
     def answer_now(self, _peek: Peek, _cancelled: Callable[[], bool] = lambda: False) -> PeekResponse | None:
         """Nothing can be read here: send the peek."""
+        return None
+
+    def look_up(self, _id: str, _at: Time, _probe: PointProbe) -> list[Found] | None:
+        """As ``answer_now``."""
         return None
 
     def measured(self, timeout: float) -> ProcessMeasures | None:

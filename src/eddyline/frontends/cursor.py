@@ -313,6 +313,8 @@ class Cursor:
 def _python_rows(result: ResultSet, start: int, stop: int) -> list[Row]:
     if not result.types:
         return [()] * (stop - start)
+    if result.ready is not None:
+        return result.ready[start:stop]
     whole = stop - start == result.rows
     parts = result.columns if whole else tuple(c.slice(start, stop - start) for c in result.columns)
     return list(zip(*(to_python(c, t) for c, t in zip(parts, result.types, strict=True)), strict=True))

@@ -19,7 +19,7 @@ from eddyline.plan.predicates import conjuncts
 from eddyline.plan.relation import Filter, Join, JoinKind, Map, Project, Relation
 from eddyline.repr.types import BOOLEAN
 
-__all__ = ["LookupJoin", "LookupNode", "keyed_by", "lookup_join", "peeks_of"]
+__all__ = ["LookupJoin", "LookupNode", "key_number", "keyed_by", "lookup_join", "peeks_of"]
 
 #: a statement's own parameters have smaller numbers
 _FIRST_KEY: Final = 1 << 20
@@ -143,6 +143,12 @@ def _equalities(predicate: Expr, width: int) -> Iterator[tuple[Expr, Expr]]:
 
 def _keys_in(expr: Expr) -> set[int]:
     return {e.index for e in walk(expr) if isinstance(e, Parameter) and e.index >= _FIRST_KEY}
+
+
+def key_number(expr: Expr) -> int | None:
+    """Which of a ``LookupJoin``'s ``keys`` the expression, of the right side's keys, stands for; None: of none."""
+    keyed = isinstance(expr, Parameter) and expr.index >= _FIRST_KEY
+    return expr.index - _FIRST_KEY if keyed and isinstance(expr, Parameter) else None
 
 
 def keyed_by(plan: PeekPlan, rows: Sequence[Sequence[Literal]]) -> PeekPlan | None:

@@ -38,6 +38,7 @@ from eddyline.storage.routes import Delivery, Routes
 from eddyline.storage.selection import selected_hashes
 from eddyline.storage.watchers import Watchers
 from eddyline.trace.hasher import Hasher
+from eddyline.trace.point_probe import Found, PointProbe
 from eddyline.trace.run import consolidate
 
 __all__ = ["StorageHold", "StoreHold", "TableStore"]
@@ -225,6 +226,17 @@ class TableStore:
         with self._state:
             found = (self._collections.get(id) for id in ids)
             return max((c.last_write for c in found if c is not None), default=Time(0))
+
+    def newest_readable(self, tables: Iterable[str], read: Iterable[str]) -> Time | None:
+        """``newest_write`` of ``tables``, or from when ``read`` are readable if that is later; None if one is gone."""
+        at = self.newest_write(tables)
+        with self._state:
+            for id in read:
+                collection = self._collections.get(id)
+                if collection is None:
+                    return None
+                at = Time(max(at, collection.since))
+        return at
 
     def last_write(self, id: str) -> Time:
         """The time of the newest commit that changed the collection, or of its creation.
@@ -454,6 +466,18 @@ class TableStore:
         one of the whole rows ``keys``; consolidated.  NULL finds NULL.  One probe.
         """
         return consolidate(self._collection(id).lookup(keys, at), self._hasher)
+
+    def look_up(self, id: str, at: Time, probe: PointProbe) -> list[Found] | None:
+        """The rows at ``at`` with the key that ``probe`` has, by the primary key; see ``PointProbe.find``.
+
+        None also if the collection is gone or not readable at ``at``.
+        """
+        with self._state:
+            collection = self._collections.get(id)
+            if collection is None or not collection.since <= at < self._upper(collection):
+                return None
+            snapshot, _ = collection.snapshots()
+        return probe.find(snapshot, at + 1)
 
     def open_source(
         self, id: str, as_of: Time, readers: int = 1, selection: Selection | None = None

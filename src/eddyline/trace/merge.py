@@ -53,7 +53,7 @@ class RunSet:
         skip = len(self.layout.order)
         return np.ascontiguousarray(self.descs[:, [skip + c for c in self.layout.key]])
 
-    @property
+    @cached_property
     def rows(self) -> int:
         return sum(len(run) for run in self.runs)
 

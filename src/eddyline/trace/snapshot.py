@@ -135,6 +135,11 @@ class Snapshot:
         return self._set.runs
 
     @property
+    def stacked(self) -> RunSet:
+        """The runs as kernels see them."""
+        return self._set
+
+    @property
     def rows(self) -> int:
         """Updates held."""
         return self._set.rows

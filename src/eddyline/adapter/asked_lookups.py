@@ -1,0 +1,74 @@
+"""Which SELECTs a session has been asked before, and those among them that a quick lookup answers."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
+
+from eddyline.adapter.engine import Engine
+from eddyline.adapter.outcome import Outcome
+from eddyline.adapter.prepare import Prepared
+from eddyline.adapter.quick_lookup import QuickLookup, quick_lookup
+from eddyline.adapter.settings import STRICT_SERIALIZABLE, InForce
+
+__all__ = ["AskedLookups"]
+
+#: how many a session knows, and how long they may be
+_MOST: Final = 256
+_CHARS: Final = 20_000
+_PLAIN: Final = (tuple, list, type(None))
+
+
+class _Asked(NamedTuple):
+    """A SELECT that was run at that catalog version and with those settings; ``lookup``: what answers it from then on.
+
+    ``tried``: whether that has been looked for.
+    """
+
+    version: int
+    settings: InForce
+    lookup: QuickLookup | None
+    tried: bool
+
+
+class AskedLookups:
+    """Of one session, outside of transaction blocks.  State of its running statement."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._asked: dict[tuple[str, bool], _Asked] = {}  # by text, and whether it had no parameters
+
+    def answer(self, text: str, parameters: Sequence[Any] | None, settings: InForce) -> Outcome | None:
+        """The answer of a lookup that was asked before, if it is as plain as then.  Nothing has happened if not."""
+        asked = self._asked.get((text, parameters is None)) if type(text) is str else None
+        if asked is None or asked.lookup is None or type(parameters) not in _PLAIN:
+            return None
+        engine, lookup = self._engine, asked.lookup
+        if asked.settings is not settings or asked.version != engine.catalog.snapshot().version:
+            return None
+        began = time.perf_counter_ns()
+        result = lookup.answer(engine, parameters or (), settings.read_bounds)
+        if result is None:
+            return None
+        engine.metrics.looked_up(None if lookup.stored else engine.reader, time.perf_counter_ns() - began)
+        return Outcome(f"SELECT {result.rows}", result)
+
+    def remember(
+        self, text: str, parameters: Sequence[Any] | None, version: int, settings: InForce, prepared: Prepared
+    ) -> None:
+        """A SELECT was run: if it is asked for a second time, and is a lookup, the next ones will be quick."""
+        if prepared.guessed or len(text) > _CHARS:
+            return
+        key, asked = (text, parameters is None), self._asked.get((text, parameters is None))
+        if asked is None or asked.version != version or asked.settings is not settings:
+            if len(self._asked) >= _MOST:
+                self._asked.clear()
+            self._asked[key] = _Asked(version, settings, None, tried=False)
+        elif not asked.tried:
+            strict = settings.isolation == STRICT_SERIALIZABLE
+            lookup = quick_lookup(self._engine, prepared) if strict else None
+            self._asked[key] = _Asked(version, settings, lookup, tried=True)
+
+    def clear(self) -> None:
+        self._asked.clear()
