@@ -22,24 +22,41 @@ def _facts(rows: int) -> pa.Table:
 
 
 def measure_lookups(rows: int, *, for_s: float) -> dict[str, float]:
-    """Lookups a second: by an index with a cached plan, and by a one-shot dataflow."""
+    """Lookups a second: by an index and by a primary key with a cached plan, through a join of two indexes, and by a
+    one-shot dataflow."""
     with eddyline.connect() as db:
         db.execute("CREATE TABLE facts (id bigint, grp bigint, val bigint)")
         db.append("facts", _facts(rows))
         db.execute("CREATE INDEX facts_id ON facts (id)")
+        names = pa.table({"id": np.arange(1000), "name": [f"group {i}" for i in range(1000)]})
+        for table, key in (("groups", ""), ("keyed", "PRIMARY KEY")):
+            db.execute(f"CREATE TABLE {table} (id bigint {key}, name text)")
+            db.append(table, names)
+        db.execute("CREATE INDEX groups_id ON groups (id)")
         db.execute("CREATE TABLE other (id bigint, val bigint)")
         db.append("other", pa.table({"id": np.arange(1000), "val": np.arange(1000)}))
-        db.wait_hydrated("facts_id")
+        for name in ("facts_id", "groups_id"):
+            db.wait_hydrated(name)
         cursor = db.cursor()
 
         def indexed(i: int) -> None:
             cursor.execute("SELECT grp, val FROM facts WHERE id = $1", ((i * 7919) % rows,)).fetchall()
+
+        def keyed(i: int) -> None:
+            cursor.execute("SELECT name FROM keyed WHERE id = $1", (i % 1000,)).fetchall()
+
+        def joined(i: int) -> None:
+            cursor.execute(
+                "SELECT f.val, g.name FROM facts f JOIN groups g ON g.id = f.grp WHERE f.id = $1", ((i * 7919) % rows,)
+            ).fetchall()
 
         def one_shot(i: int) -> None:
             cursor.execute("SELECT val FROM other WHERE id = $1", (i % 1000,)).fetchall()
 
         return {
             "by index, cached plan": rate(indexed, for_s=for_s),
+            "by primary key, cached plan": rate(keyed, for_s=for_s),
+            "join of two indexes by key, cached plan": rate(joined, for_s=for_s),
             "one-shot plan over 1,000 rows": rate(one_shot, for_s=for_s, warm=20),
         }
 
