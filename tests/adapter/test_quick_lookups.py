@@ -298,6 +298,28 @@ def test_a_random_history_of_writes_and_transactions(answers: Answers, seed: int
     assert answers.quick > 0
 
 
+def test_the_statements_of_a_block_are_one_transaction(people: Answers) -> None:
+    text, session = "SELECT name FROM person WHERE id = $1", people.db._session
+    people.ask(text, [1])
+    session.begin_block()
+    assert people.db.execute(text, [1]).fetchall() == [("Ann",)]
+    people.usual.execute("UPDATE person SET name = 'Anna' WHERE id = 1")
+    assert people.db.execute(text, [1]).fetchall() == [("Ann",)], "as the block's first statement saw it"
+    session.end_block()
+    assert people.db.execute(text, [1]).fetchall() == [("Anna",)]
+
+
+def test_what_a_transaction_defines_is_seen_by_itself_alone(people: Answers) -> None:
+    text = "SELECT name FROM city WHERE id = $1"
+    people.ask(text, [1])
+    people.db.execute("BEGIN")
+    people.db.execute("DROP INDEX city_id")
+    assert people.db.execute(text, [1]).fetchall() == [("Ghent",)]
+    assert people.usual.execute(text, [1]).fetchall() == [("Ghent",)]
+    people.db.execute("ROLLBACK")
+    people.ask(text, [1])
+
+
 def test_many_rows_and_long_texts_take_the_usual_way(answers: Answers) -> None:
     db = answers.db
     db.executescript("CREATE TABLE t (k int, v text); CREATE INDEX t_k ON t (k);")
