@@ -130,13 +130,50 @@ def test_row_errors_end_it(db: eddyline.Connection) -> None:
     assert db.execute("SELECT count(*) FROM t").fetchall() == [(1,)]
 
 
-def test_leaving_the_loop_ends_it(db: eddyline.Connection) -> None:
-    db.append("t", [{"a": 1, "b": "x"}])
-    subscription = db.subscribe("t")
+def test_leaving_the_loop_ends_it_and_one_that_came_to_its_end_is_empty(db: eddyline.Connection) -> None:
+    at = db.append("t", [{"a": 1, "b": "x"}])
+    subscription = db.subscribe("v")
     for _ in subscription:
         break
-    subscription.close()
-    assert subscription.next(0.1) is None
+    with pytest.raises(eddyline.InterfaceError, match="closed"):
+        next(iter(subscription))
+    complete = db.subscribe("v", as_of=at, up_to=at + 1)
+    assert [len(list(complete)), len(list(complete))] == [1, 0]
+    assert ("closed" in repr(subscription), "b, n" in repr(subscription)) == (True, True)
+
+
+@pytest.mark.parametrize("dropped", ["TABLE t CASCADE", "VIEW v CASCADE"])
+def test_dropping_what_it_reads_ends_it_with_an_error_after_what_came_before(
+    db: eddyline.Connection, dropped: str
+) -> None:
+    db.execute("CREATE VIEW w AS SELECT * FROM v")
+    db.append("t", [{"a": 1, "b": "x"}])
+    subscription, other = db.subscribe("w"), db.subscribe("SELECT 1 AS one")
+    got: list[object] = []
+
+    def read() -> None:
+        try:
+            got.extend(change.updates.num_rows for change in subscription)
+        except eddyline.Error as error:
+            got.append((error.sqlstate, str(error)))
+
+    thread = threading.Thread(target=read)
+    thread.start()
+    deadline = time.monotonic() + 30
+    while not got and time.monotonic() < deadline:
+        time.sleep(0.01)
+    db.executescript(f"BEGIN; DROP {dropped}; ROLLBACK")
+    assert thread.is_alive(), "a drop that is taken back ends nothing"
+    db.execute(f"DROP {dropped}")
+    thread.join(30)
+    assert not thread.is_alive()
+    assert got[0] == 1
+    assert isinstance(got[1], tuple)
+    assert got[1][0] == "42P01"
+    assert "was dropped" in got[1][1]
+    change = other.next(30)
+    assert change is not None, "others go on"
+    other.close()
 
 
 def test_closing_from_another_thread_ends_the_wait(db: eddyline.Connection) -> None:

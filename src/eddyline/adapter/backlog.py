@@ -80,6 +80,13 @@ class Backlog:
             wake()
         return kept
 
+    def fail(self, error: Error) -> None:
+        """Nothing more comes: after what waits, the reader gets ``error``."""
+        with self._changed:
+            if self._error is None:
+                self._error = error
+            self._changed.notify()
+
     def get(self, timeout: float) -> SubscribeResponse | Error | None:
         """The next change, or the error that ended it; None after ``timeout`` seconds without."""
         with self._changed:

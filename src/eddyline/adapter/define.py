@@ -150,7 +150,9 @@ def commit_with_definitions(
             raise
         engine.timeline.committed(at)
         engine.catalog.publish(base, snapshot)
-        _drop_collections(engine, (item for change in done for item in change.dropped))
+        dropped = [item for change in done for item in change.dropped]
+        _drop_collections(engine, dropped)
+        engine.dropped(dropped)
         return at
 
 

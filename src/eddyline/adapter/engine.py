@@ -20,10 +20,11 @@ import threading
 import time
 import weakref
 from collections import OrderedDict, deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
+from typing import NamedTuple
 
 from eddyline.adapter.catalog import Catalog
 from eddyline.adapter.control_lock import ControlLock
@@ -59,11 +60,12 @@ from eddyline.protocol.delivery import Delivery
 from eddyline.protocol.messages import Peek, PeekResponse, Response, Status, SubscribeResponse
 from eddyline.repr.batch import Batch
 from eddyline.repr.time import Time
+from eddyline.sql.catalog_view import CatalogItem
 from eddyline.storage.store import TableStore
 from eddyline.trace.hasher import Hasher
 from eddyline.trace.point_probe import Found, PointProbe
 
-__all__ = ["Engine", "Waiter"]
+__all__ = ["Engine", "Feed", "Waiter"]
 
 _log = logging.getLogger("eddyline.engine")
 _PLAN_CACHE_SIZE = 1024
@@ -99,6 +101,14 @@ class Waiter:
 
     def wait(self, timeout: float | None) -> bool:
         return self._event.wait(timeout)
+
+
+class Feed(NamedTuple):
+    """Where a subscription's news goes; called without a lock.  ``reads``: ids of all that it reads, through views."""
+
+    take: Callable[[SubscribeResponse], bool]
+    dropped: Callable[[CatalogItem], None]
+    reads: frozenset[str]
 
 
 class Engine:
@@ -146,7 +156,7 @@ class Engine:
         self._controller = Controller(self.store, logging=True)
         self._answers = threading.Lock()
         self._peeks: dict[str, Waiter] = {}  # guarded by _answers
-        self._feeds: dict[str, Callable[[SubscribeResponse], bool]] = {}  # guarded by _control
+        self._feeds: dict[str, Feed] = {}  # guarded by _control
         self._plans: OrderedDict[object, object] = OrderedDict()  # guarded by _plans_lock
         self._plans_lock = threading.Lock()
         self._restarts: deque[float] = deque()  # guarded by _rebuilding
@@ -370,10 +380,23 @@ class Engine:
         with self._answers:
             return self._peeks.pop(uuid, None)
 
-    def feed(self, id: str, take: Callable[[SubscribeResponse], bool]) -> None:
+    def feed(self, id: str, feed: Feed) -> None:
         """Where the responses of subscription ``id`` go, in order; it is ended once ``take`` gives False."""
         with self._control:
-            self._feeds[id] = take
+            self._feeds[id] = feed
+
+    def dropped(self, items: Iterable[CatalogItem]) -> None:
+        """Objects are in the catalog no more: subscriptions that read one end, and are told.  O(subscriptions)."""
+        gone = {item.id: item for item in items}
+        ended: list[tuple[Feed, CatalogItem]] = []
+        with self._control:
+            for id, feed in list(self._feeds.items()):
+                first = next(iter(gone.keys() & feed.reads), None)
+                if first is not None:
+                    self._drop_subscription(id)
+                    ended.append((feed, gone[first]))
+        for feed, item in ended:
+            feed.dropped(item)
 
     def end_subscription(self, id: str) -> None:
         """Drops it with its holds; twice is harmless."""
@@ -447,9 +470,9 @@ class Engine:
             case PeekAnswered():
                 self._deliver(event.response)
             case SubscriptionChanged():
-                take = self._feeds.get(event.response.id)
-                if take is not None:
-                    self._effects.add(partial(self._give, take, event.response))
+                feed = self._feeds.get(event.response.id)
+                if feed is not None:
+                    self._effects.add(partial(self._give, feed.take, event.response))
             case ReplicaFailed():
                 _log.error("the replica failed and is rebuilt: %s", event.message)
                 rebuilding = threading.Thread(

@@ -36,6 +36,7 @@ from eddyline.repr.types import (
 )
 from eddyline.sql.bind_statement import bind_statement
 from eddyline.sql.catalog_view import CatalogView
+from eddyline.sql.habits import placeholder_hint
 from eddyline.sql.parse import ParsedStatement, parse
 from eddyline.sql.qmark import qmark_to_dollar
 from eddyline.sql.statements import Delete, Insert, Select, Statement, Update
@@ -80,7 +81,12 @@ def prepare_text(engine: Engine, text: str, catalog: CatalogView, parameters: Se
         raise make_error(
             "42601", "cannot execute several statements at once", hint="use executescript for a script of statements"
         )
-    prepared = bind_parsed(statements[0], catalog, parameters)
+    try:
+        prepared = bind_parsed(statements[0], catalog, parameters)
+    except Error as error:
+        if parameters is not None and error.hint is None:
+            error.hint = placeholder_hint(text)  # what other drivers' parameters look like reads as an operator
+        raise
     if len(text) <= MAX_CACHED_CHARS and not prepared.guessed:
         engine.cache_plan(key, prepared)
     return prepared
@@ -191,6 +197,8 @@ def _literal(value: Any, sql_type: SqlType, number: int, zone: Zone) -> Literal:
             return Literal(parse_literal(value, sql_type, zone), sql_type)
         if isinstance(value, str):
             _check_text(value)
+        elif isinstance(value, float) and sql_type.kind in INTEGER_LIMITS and value.is_integer():
+            value = int(value)
         elif sql_type.kind in _TEXTS and isinstance(value, (int, float, Decimal, dt.date, uuid.UUID)):
             value = str(value).lower() if isinstance(value, bool) else str(value)
         literal = literal_from_python(value, sql_type)

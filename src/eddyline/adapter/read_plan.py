@@ -28,6 +28,7 @@ __all__ = [
     "base_tables",
     "catalog_facts",
     "definitions",
+    "everything_read",
     "index_facts",
     "plan_read",
     "reads_clock",
@@ -110,6 +111,11 @@ def _stored_keys(ids: Iterable[str], catalog: CatalogView) -> Iterator[IndexFact
 def base_tables(ids: Iterable[str], catalog: CatalogView) -> tuple[str, ...]:
     """The tables that ``ids`` depend on, through views and materialized views."""
     return tuple(sorted(i.id for i in _closure(ids, catalog) if i.kind is ItemKind.TABLE))
+
+
+def everything_read(relation: Relation, catalog: CatalogView) -> list[CatalogItem]:
+    """What ``relation`` reads, and what that is made from."""
+    return _closure(gets(relation), catalog)
 
 
 def _closure(ids: Iterable[str], catalog: CatalogView) -> list[CatalogItem]:

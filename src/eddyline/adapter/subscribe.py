@@ -8,10 +8,11 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 
 from eddyline.adapter.backlog import Backlog
+from eddyline.adapter.engine import Feed
 from eddyline.adapter.object_names import object_names
 from eddyline.adapter.outcome import Change, SubscriptionFeed
 from eddyline.adapter.read import Interrupt, ReadContext, held_time, imported
-from eddyline.adapter.read_plan import plan_read, refuse_system_relations
+from eddyline.adapter.read_plan import everything_read, plan_read, refuse_system_relations
 from eddyline.errors import Error, make_error, unsupported
 from eddyline.expr.ir import Literal
 from eddyline.plan.column_names import name_operators
@@ -21,6 +22,7 @@ from eddyline.plan.parameters import substitute_parameters
 from eddyline.protocol.messages import SubscribeResponse
 from eddyline.repr.batch import Batch
 from eddyline.repr.time import EMPTY, Frontier, Time
+from eddyline.sql.catalog_view import CatalogItem
 from eddyline.sql.statements import Subscribe
 
 __all__ = ["open_subscription"]
@@ -58,6 +60,10 @@ def open_subscription(
     id = f"s{next(_ids)}"
     backlog = Backlog(max_backlog)
 
+    def dropped(item: CatalogItem) -> None:
+        backlog.fail(_dropped_error(item))
+
+    reads = frozenset(item.id for item in everything_read(relation, context.catalog))
     facts = plan.facts
     operators = lower_subscribe(
         optimized, id, facts.indexes, with_snapshot=statement.snapshot, unique_keys=facts.unique_keys
@@ -70,7 +76,9 @@ def open_subscription(
                 raise make_error("22023", f"UP TO {until} is not after AS OF {at}")
             description = DataflowDescription(statement.name or "subscription", operators, at, until)
             controller.create_dataflow(description, as_of=at)
-        engine.feed(id, backlog.put)
+        engine.feed(id, Feed(backlog.put, dropped, reads))
+    now = engine.catalog.snapshot()
+    engine.dropped(item for i in reads if now.item(i) is None and (item := context.catalog.item(i)) is not None)
     subscription = _Running(context, id, until, backlog, waiting, progress=statement.progress)
     return SubscriptionFeed(
         statement.query.names,
@@ -81,6 +89,14 @@ def open_subscription(
         ended=lambda: subscription.ended,
         close=subscription.close,
         on_news=backlog.on_news,
+    )
+
+
+def _dropped_error(item: CatalogItem) -> Error:
+    return make_error(
+        "42P01",
+        f'the subscription was ended: {item.kind.value} "{item.name}", which it reads, was dropped',
+        hint="Subscribe again to what there is now.",
     )
 
 

@@ -28,6 +28,7 @@ class SubscriptionRows:
         self._feed = feed
         self._pending: list[ResultSet] = []
         self._closed = False
+        self.complete = False  # it has reached its ``up_to``
         self.ended = False  # the subscription reached its ``up_to`` or was closed
         self.names: tuple[str, ...] = (*(n for n, _ in SUBSCRIPTION_COLUMNS), *feed.names)
         self.types: tuple[SqlType, ...] = (*(t for _, t in SUBSCRIPTION_COLUMNS), *feed.types)
@@ -39,7 +40,7 @@ class SubscriptionRows:
                 return None
             change = self._feed.receive(timeout)
             if change is None:
-                self.ended = self._feed.ended()
+                self.ended = self.complete = self._feed.ended()
                 return None
             self._pending.extend(self._changes(change))
         return self._pending.pop(0)

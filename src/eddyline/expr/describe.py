@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import pyarrow as pa
+
 from eddyline.expr.ir import (
     And,
     Call,
@@ -19,26 +21,17 @@ from eddyline.expr.ir import (
     children,
     walk,
 )
-from eddyline.repr.types import Kind
+from eddyline.expr.literals import literal_scalar
+from eddyline.expr.registry import sql_name
+from eddyline.expr.text_output import text_of
+from eddyline.repr.types import Kind, arrow_type
 
 __all__ = ["describe", "written"]
 
+#: operators with words for names
 _INFIX = {
-    "eq": "=",
-    "ne": "<>",
-    "lt": "<",
-    "le": "<=",
-    "gt": ">",
-    "ge": ">=",
     "is_distinct_from": "IS DISTINCT FROM",
     "is_not_distinct_from": "IS NOT DISTINCT FROM",
-    "add": "+",
-    "sub": "-",
-    "mul": "*",
-    "div": "/",
-    "mod": "%",
-    "power": "^",
-    "text_concat": "||",
     "like": "LIKE",
     "not_like": "NOT LIKE",
     "ilike": "ILIKE",
@@ -54,8 +47,6 @@ _POSTFIX = {
     "is_unknown": "IS UNKNOWN",
     "is_not_unknown": "IS NOT UNKNOWN",
 }
-_NAMES = {"round_to": "round", "trunc_to": "trunc"}
-_FAMILIES = ("int_", "float_", "numeric_")
 _BARE = (Kind.BOOLEAN, Kind.SMALLINT, Kind.INTEGER, Kind.BIGINT, Kind.NUMERIC, Kind.REAL, Kind.DOUBLE)
 
 
@@ -113,20 +104,17 @@ def _render(node: Expr, parts: list[str], names: Sequence[str] | None) -> str:
 
 
 def _call(func: str, parts: list[str]) -> str:
-    name = func
-    for family in _FAMILIES:
-        name = name.removeprefix(family)
-    name = _NAMES.get(name, name)
-    if len(parts) == 2 and name in _INFIX:
-        return f"({parts[0]} {_INFIX[name]} {parts[1]})"
+    if len(parts) == 1 and func in _POSTFIX:
+        return f"({parts[0]} {_POSTFIX[func]})"
+    if len(parts) == 1 and func == "not":
+        return f"(NOT {parts[0]})"
+    name = sql_name(func)
+    operator = _INFIX.get(func) or (None if name[0].isalpha() and not name.startswith("u-") else name)
+    if operator is None or len(parts) > 2:
+        return f"{name}({', '.join(parts)})"
     if len(parts) == 1:
-        if name in _POSTFIX:
-            return f"({parts[0]} {_POSTFIX[name]})"
-        if name == "not":
-            return f"(NOT {parts[0]})"
-        if name == "neg":
-            return f"(- {parts[0]})"
-    return f"{name}({', '.join(parts)})"
+        return f"({operator.removeprefix('u')} {parts[0]})"
+    return f"({f' {operator} '.join(parts)})"
 
 
 def _literal(node: Literal) -> str:
@@ -134,5 +122,6 @@ def _literal(node: Literal) -> str:
         return "NULL"
     if node.type.kind in _BARE:
         return str(node.value).lower() if node.type.kind is Kind.BOOLEAN else str(node.value)
-    text = str(node.value).replace("'", "''")
+    value = pa.array([literal_scalar(node.value, node.type)], arrow_type(node.type))
+    text = str(text_of(value, node.type)[0]).replace("'", "''")
     return f"'{text}'" if node.type.kind is Kind.TEXT else f"'{text}'::{node.type.kind.value}"

@@ -101,7 +101,7 @@ def _declare_arithmetic() -> None:
         _binary(name, "mod", floats=False, numeric_rule=_max_scale, mixed=False)
     _unary(("u-",), "neg")
     _unary(("u+",), "plus")
-    _unary(("@", "abs"), "abs")
+    _unary(("abs", "@"), "abs")
     for name, impl in {"&": "and", "|": "or", "#": "xor"}.items():
         declare(*(Overload(name, (kind, kind), result, f"bit_{impl}") for kind, result in INTEGERS.items()))
     declare(*(Overload("~", (kind,), result, "bit_not") for kind, result in INTEGERS.items()))

@@ -38,6 +38,7 @@ __all__ = [
     "merge_errors",
     "overloads",
     "registered_names",
+    "sql_name",
 ]
 
 Bools = npt.NDArray[np.bool_]
@@ -197,12 +198,15 @@ class AggregateOverload:
 _OVERLOADS: dict[str, list[Overload]] = {}
 _AGGREGATES: dict[str, list[AggregateOverload]] = {}
 _IMPLEMENTATIONS: dict[str, Implementation] = {}
+_SQL_NAMES: dict[str, str] = {}
 
 
 def declare(*entries: Overload) -> None:
     """Adds meanings to their names."""
     for entry in entries:
         _OVERLOADS.setdefault(entry.name, []).append(entry)
+        if _SQL_NAMES.setdefault(entry.impl, entry.name) != entry.impl == entry.name:
+            _SQL_NAMES[entry.impl] = entry.name
 
 
 def declare_aggregate(*entries: AggregateOverload) -> None:
@@ -225,6 +229,11 @@ def aggregate_overloads(name: str) -> tuple[AggregateOverload, ...]:
 def registered_names() -> frozenset[str]:
     """Every function and operator name that has an overload."""
     return frozenset(_OVERLOADS)
+
+
+def sql_name(implementation: str) -> str:
+    """What users call it: its own name, if that is one of SQL's, or the first that was declared with it."""
+    return _SQL_NAMES.get(implementation, implementation)
 
 
 def implements(name: str, *, strict: bool = True, fallible: bool = False) -> Callable[[Function], Function]:

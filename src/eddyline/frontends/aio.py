@@ -32,7 +32,7 @@ async def aconnect(
     *,
     workers: int = 1,
     interactive: bool = True,
-    memory_limit: int | None = None,
+    memory_limit: int | str | None = None,
     process_settings: bool | Mapping[str, str] = True,
     processes: int = 0,
 ) -> AsyncConnection:
@@ -93,36 +93,47 @@ class AsyncConnection:
                 self._connection.cancel()
 
     async def execute(self, statement: str, parameters: Sequence[Any] | None = None) -> Cursor:
+        """As ``Connection.execute``."""
         return await self._run(self._connection.execute, statement, parameters)
 
     async def executemany(self, statement: str, seq_of_parameters: Iterable[Sequence[Any]]) -> Cursor:
+        """As ``Connection.executemany``."""
         return await self._run(self._connection.executemany, statement, seq_of_parameters)
 
     async def executescript(self, script: str) -> Cursor:
+        """As ``Connection.executescript``."""
         return await self._run(self._connection.executescript, script)
 
     async def copy(self, statement: str, file: Any = None, parameters: Sequence[Any] | None = None) -> Cursor:
+        """As ``Connection.copy``."""
         return await self._run(self._connection.copy, statement, file, parameters)
 
     async def append(self, table: str, data: object, *, timeout: float | None = None) -> int:
+        """As ``Connection.append``."""
         return await self._run(self._connection.append, table, data, timeout=timeout)
 
     async def upsert(self, table: str, data: object, *, timeout: float | None = None) -> int:
+        """As ``Connection.upsert``."""
         return await self._run(self._connection.upsert, table, data, timeout=timeout)
 
     async def delete(self, table: str, data: object, *, timeout: float | None = None) -> int:
+        """As ``Connection.delete``."""
         return await self._run(self._connection.delete, table, data, timeout=timeout)
 
     async def wait_hydrated(self, name: str, *, timeout: float | None = None) -> None:
+        """As ``Connection.wait_hydrated``."""
         await self._run(self._connection.wait_hydrated, name, timeout=timeout)
 
     async def metrics(self) -> str:
+        """As ``Connection.metrics``."""
         return await self._run(self._connection.metrics)
 
     async def commit(self) -> None:
+        """As ``Connection.commit``."""
         await self._run(self._connection.commit)
 
     async def rollback(self) -> None:
+        """As ``Connection.rollback``."""
         await self._run(self._connection.rollback)
 
     @asynccontextmanager

@@ -13,6 +13,7 @@ from types import TracebackType
 from typing import Any
 
 from eddyline.adapter.engine import Engine
+from eddyline.adapter.memory_size import bytes_of, memory_size
 from eddyline.adapter.provisioning import Provisioning
 from eddyline.adapter.session import Session
 from eddyline.adapter.system_settings import INTERACTIVE_RUNTIME
@@ -43,15 +44,19 @@ def connect(
     *,
     workers: int = 1,
     interactive: bool = True,
-    memory_limit: int | None = None,
+    memory_limit: int | str | None = None,
     process_settings: bool | Mapping[str, str] = True,
     processes: int = 0,
 ) -> Connection:
-    """Opens a new database in memory and returns its first session.
+    """Opens a new database in memory and returns its first session; ``close()``, or leaving a ``with`` block, ends it.
+
+        with eddyline.connect() as db:
+            db.execute("CREATE TABLE t (a int)")
 
     ``workers``: threads that maintain views.  ``interactive``: serve reads from a runtime of their own, which
     never waits for maintenance; otherwise one runtime does both.  ``memory_limit``: where ``query_max_memory``
-    starts: bytes that one read may hold while it is computed (53200 past it); None: no bound.
+    starts: what one read may hold while it is computed (53200 past it), in bytes or with a unit (``"512MB"``); None: no
+    bound.
     ``processes``: child processes that maintain the views and answer the reads, with ``workers`` threads each; 0: this
     process does it.  They take longer to start and keep a copy of what they read, but share no interpreter with the
     program, and one that dies is replaced.
@@ -67,21 +72,36 @@ def connect(
     """
     if path is not None:
         raise NotSupportedError("a database in a directory is not supported", hint="connect() opens one in memory")
-    if workers < 1:
-        raise ProgrammingError(f"workers must be at least 1, not {workers}", sqlstate="22023")
-    if processes < 0:
-        raise ProgrammingError(f"processes must not be negative, not {processes}", sqlstate="22023")
-    if memory_limit is not None and memory_limit < 1:
-        raise ProgrammingError(f"memory_limit must be positive, not {memory_limit}", sqlstate="22023")
+    _check_count("workers", workers, least=1)
+    _check_count("processes", processes, least=0)
+    memory_limit_bytes = _memory_limit(memory_limit)
     warm(CompilationProgress().update)
     engine = Engine(
         workers=workers,
         interactive=interactive,
-        memory_limit_bytes=memory_limit,
+        memory_limit_bytes=memory_limit_bytes,
         process_settings=process_settings,
         provisioning=_provisioning(processes, workers, interactive=interactive),
     )
     return Connection(engine, owner=True)
+
+
+def _check_count(name: str, value: object, *, least: int) -> None:
+    if not isinstance(value, int) or isinstance(value, bool) or value < least:
+        raise ProgrammingError(f"{name} must be a whole number of at least {least}, not {value!r}", sqlstate="22023")
+
+
+def _memory_limit(value: int | str | None) -> int | None:
+    if value is None:
+        return None
+    size = bytes_of(memory_size("memory_limit", value)) if isinstance(value, str) else value
+    if not isinstance(size, int) or isinstance(size, bool) or size < 1:
+        raise ProgrammingError(
+            f"memory_limit must be a positive number of bytes, not {value!r}",
+            sqlstate="22023",
+            hint='give bytes, or a size with a unit: "512MB", "2GB"',
+        )
+    return size
 
 
 def _provisioning(processes: int, workers: int, *, interactive: bool) -> Provisioning | None:
@@ -180,13 +200,18 @@ class Connection:
 
         ``data``: an Arrow table or batch, anything with an Arrow stream, a pandas or Polars frame, a list or iterator
         of dicts, a dict of columns, or the path of a .csv, .parquet or .jsonl file.  Columns match by name, missing
-        ones take their DEFAULT, unknown ones are an error (42703).  Waits up to ``timeout`` seconds (None: as long as
-        it takes) while maintenance is far behind; then 53300.
+        ones take their DEFAULT, unknown ones are an error (42703).  Values become the column's type as in an INSERT: a
+        float is rounded for an integer column, a timestamp loses its time for a date.  Waits up to ``timeout`` seconds
+        (None: as long as it takes) while maintenance is far behind; then 53300.
         """
         return self._session.append(table, self._table(table, data), timeout=timeout)
 
     def upsert(self, table: str, data: object, *, timeout: float | None = None) -> int:
-        """As ``append``, but a row whose primary key exists replaces the row that has it."""
+        """As ``append``, but a row whose primary key exists replaces the whole row that has it.
+
+        Columns that are not given take their DEFAULT, or NULL, there too: to change some columns of a row and keep the
+        others, use UPDATE, or INSERT … ON CONFLICT … DO UPDATE SET.
+        """
         return self._session.upsert(table, self._table(table, data), timeout=timeout)
 
     def delete(self, table: str, data: object, *, timeout: float | None = None) -> int:

@@ -92,9 +92,7 @@ def _is_pandas(data: object) -> bool:
 
 
 def _from_mapping(data: Mapping[str, Any], columns: Mapping[str, SqlType]) -> pa.Table:
-    for name in data:
-        if not isinstance(name, str):
-            raise InterfaceError(f"a column's name is a str, not a {type(name).__name__}", sqlstate="42602")
+    _check_names(data)
     arrays = [_array(name, values, columns.get(name)) for name, values in data.items()]
     lengths = {len(a) for a in arrays}
     if len(lengths) > 1:
@@ -112,8 +110,15 @@ def _from_rows(data: Sequence[Any], columns: Mapping[str, SqlType]) -> pa.Table:
                 hint="use dicts, or executemany() with an INSERT for rows without names",
             )
         names.update(dict.fromkeys(row))
+    _check_names(names)
     arrays = [_array(name, [row.get(name) for row in data], columns.get(name)) for name in names]
     return pa.Table.from_arrays(arrays, names=list(names)) if names else pa.table({})
+
+
+def _check_names(names: Iterable[object]) -> None:
+    for name in names:
+        if not isinstance(name, str):
+            raise InterfaceError(f"a column's name is a str, not a {type(name).__name__}", sqlstate="42602")
 
 
 def _array(name: str, values: Any, target: SqlType | None) -> pa.Array | pa.ChunkedArray:
@@ -155,25 +160,34 @@ def _text_of(value: object) -> str | None:
             return str(value)
 
 
+_FILE_HINTS = {
+    ".csv": "Fields are separated by commas, and the first line names the columns; COPY … FROM reads other kinds "
+    "(DELIMITER ';', QUOTE, NULL, ENCODING).",
+    ".jsonl": "Each line is one object.",
+    ".ndjson": "Each line is one object.",
+}
+
+
 def _read_file(path: Path, columns: Mapping[str, SqlType]) -> pa.Table:
     if not path.is_file():
         raise make_error("58P01", f'could not open file "{path}" for reading: no such file')
+    suffix = path.suffix.lower()
     try:
-        match path.suffix.lower():
+        match suffix:
             case ".parquet" | ".pq":
                 return pa.parquet.read_table(path)
             case ".csv":
                 return _read_csv(path, columns)
             case ".jsonl" | ".ndjson":
                 return pa.json.read_json(path)
-            case suffix:
+            case _:
                 raise InterfaceError(
                     f'cannot tell the format of "{path}"',
                     sqlstate="22023",
                     hint=f'"{suffix}" is not .csv, .parquet or .jsonl',
                 )
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, UnicodeDecodeError) as problem:
-        raise make_error("22P02", f'malformed file "{path}": {problem}') from problem
+        raise make_error("22P02", f'malformed file "{path}": {problem}', hint=_FILE_HINTS.get(suffix)) from problem
 
 
 def _read_csv(path: Path, columns: Mapping[str, SqlType]) -> pa.Table:

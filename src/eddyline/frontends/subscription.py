@@ -10,6 +10,7 @@ import pyarrow as pa
 from eddyline.adapter.export import export_table
 from eddyline.adapter.outcome import ResultSet, SubscriptionFeed
 from eddyline.adapter.subscription_rows import SubscriptionRows
+from eddyline.errors import InterfaceError
 from eddyline.repr.types import SqlType
 
 __all__ = ["Subscription", "SubscriptionChange"]
@@ -28,7 +29,8 @@ class SubscriptionChange:
 
 
 class Subscription:
-    """Iterate for changes; leaving the ``for`` loop or ``close()`` ends it.
+    """Iterate for changes, or ask for the ``next`` one.  Leaving the ``for`` loop, a ``with`` block or ``close()`` ends
+    it; InterfaceError afterwards.  If something that it reads is dropped, an error (42P01) follows what came before.
 
     ``names`` and ``types``: the columns, mz_timestamp, mz_progressed and mz_diff first.
     """
@@ -36,6 +38,11 @@ class Subscription:
     def __init__(self, feed: SubscriptionFeed, timeout: float | None) -> None:
         self._rows = SubscriptionRows(feed)
         self._timeout = timeout
+        self._closed = False
+
+    def __repr__(self) -> str:
+        state = "closed" if self._closed else "ended" if self.ended else "open"
+        return f"<eddyline.Subscription: {', '.join(self.names[3:])}; {state}>"
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -64,7 +71,7 @@ class Subscription:
         self.close()
 
     def next(self, timeout: float | None = None) -> SubscriptionChange | None:
-        """The next change; None at the end, or when ``timeout`` seconds pass without one."""
+        """The next change; None at the end (``ended``), or when ``timeout`` seconds pass without one."""
         rows = self.next_rows(timeout)
         if rows is None:
             return None
@@ -73,7 +80,10 @@ class Subscription:
 
     def next_rows(self, timeout: float | None = None) -> ResultSet | None:
         """As ``next``, in engine layouts."""
+        if self._closed and not self._rows.complete:
+            raise InterfaceError("the subscription is closed", hint="subscribe again")
         return self._rows.next_rows(timeout)
 
     def close(self) -> None:
+        self._closed = True
         self._rows.close()

@@ -144,6 +144,7 @@ _NAMES: Final = {
     "alter_table_stmt": "ALTER TABLE",
     "alter_object_schema_stmt": "ALTER … SET SCHEMA",
     "call_stmt": "CALL",
+    "check_point_stmt": "CHECKPOINT",
     "close_portal_stmt": "CLOSE",
     "comment_stmt": "COMMENT",
     "constraints_set_stmt": "SET CONSTRAINTS",

@@ -22,6 +22,7 @@ from google.protobuf.message import Message
 from eddyline.errors import DatabaseError, make_error
 from eddyline.sql.extensions import recognise
 from eddyline.sql.grammar import GrammarError, check_depth, parse_nodes, scan_tokens
+from eddyline.sql.habits import habit_hint
 
 __all__ = ["ParsedStatement", "parse"]
 
@@ -141,6 +142,7 @@ def _parse_one(piece: str, offset: int) -> list[ParsedStatement]:
                 inner.position += offset
             raise
         if extension is None:
+            error.hint = error.hint or habit_hint(piece)
             raise typed_error(error, offset=offset) from error
         if isinstance(extension, Message):
             return [ParsedStatement(_trim(piece), piece, offset, *_unwrap(extension))]
