@@ -10,7 +10,10 @@ import pytest
 
 import eddyline
 from eddyline.adapter.process_parameters import PROCESS_SETTINGS, encoded
+from eddyline.adapter.result_columns import result_columns
 from eddyline.adapter.system_settings import SystemSettings
+from eddyline.sql.bind_statement import bind_statement
+from eddyline.sql.parse import parse
 
 
 @pytest.fixture
@@ -50,6 +53,8 @@ def becomes(seconds: float) -> None:
         ("scratch_directory", "/var/tmp", "/var/tmp", ("scratch_directory", "/var/tmp")),
         ("scratch_directory", "", "", ("scratch_directory", "")),
         ("workload_class", "batch", "batch", ("workload_class", "batch")),
+        ("core_affinity", "TRUE", "on", ("core_affinity", "on")),
+        ("maintenance_nice", "07", "7", ("maintenance_nice", "7")),
     ],
 )
 def test_values_have_units_and_one_form(name: str, text: str, shown: str, parameter: tuple[str, str]) -> None:
@@ -78,6 +83,9 @@ def test_values_have_units_and_one_form(name: str, text: str, shown: str, parame
         ("process_memory_limit", "1 byte"),
         ("scratch_directory", "here"),
         ("workload_class", "x" * 65),
+        ("core_affinity", "2"),
+        ("maintenance_nice", "20"),
+        ("maintenance_nice", "-1"),
     ],
 )
 def test_values_that_are_none_are_refused_and_change_nothing(name: str, text: str) -> None:
@@ -104,6 +112,16 @@ def test_the_thread_switch_interval_is_the_databases_while_it_is_open() -> None:
     with eddyline.connect(process_settings={"thread_switch_interval": "300us"}):
         becomes(300e-6)
     assert sys.getswitchinterval() == before
+
+
+def test_the_settings_of_a_replica_have_the_columns_that_are_announced(db: eddyline.Connection) -> None:
+    shown = db.execute("SHOW CLUSTER REPLICA default.r1")
+    (statement,) = parse("SHOW CLUSTER REPLICA default.r1")
+    bound = bind_statement(statement, db._engine.catalog.snapshot().view())
+    announced = result_columns(bound, pytest.fail)
+    assert announced is not None
+    assert [column[0] for column in shown.description or ()] == [name for name, _ in announced]
+    assert ("thread_switch_interval", "500us", "system") in shown.fetchall()
 
 
 def test_other_process_settings_are_the_programs(db: eddyline.Connection) -> None:

@@ -66,7 +66,7 @@ def test_an_answer_reaches_its_waiter_before_the_controller(db: eddyline.Connect
     engine, waiter = db._engine, Waiter()
     engine.expect("p", waiter)
     with held(engine):
-        answering = threading.Thread(target=engine._respond, args=(PeekResponse("p", canceled=True),))
+        answering = threading.Thread(target=engine._respond, args=(engine._source, PeekResponse("p", canceled=True)))
         answering.start()
         assert waiter.wait(10)
     answering.join()

@@ -7,6 +7,7 @@ import itertools
 import threading
 import time
 from collections import Counter
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -19,6 +20,8 @@ from eddyline.compute.operators.arrange import ArrangeOperator
 from eddyline.compute.operators.join import JoinOperator
 from eddyline.compute.operators.mfp import MfpOperator
 from eddyline.compute.operators.reduce import ReduceOperator
+from eddyline.protocol.history import CommandHistory
+from eddyline.protocol.messages import Command
 
 READS = ("SELECT s - 1 FROM shifted", "SELECT s FROM stored", "SELECT sum(n) FROM pairs")
 
@@ -76,6 +79,114 @@ def test_a_replica_that_the_system_refuses_to_start_is_tried_again(
         assert not faults
         assert "too many open files" in caplog.text
         assert "can't start new thread" in caplog.text
+    finally:
+        db.close()
+
+
+def fails_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The next step of a grouping ends the replica."""
+    step, failures = ReduceOperator.step, iter([RuntimeError("injected")])
+
+    def failing(self: ReduceOperator) -> bool:
+        for error in failures:
+            raise error
+        return bool(step(self))
+
+    monkeypatch.setattr(ReduceOperator, "step", failing)
+
+
+def lost(db: eddyline.Connection) -> None:
+    """Waits until the database knows that its replica has failed."""
+    deadline = time.monotonic() + 30
+    while not db._engine._replica.failed:
+        assert time.monotonic() < deadline
+        time.sleep(0.001)
+
+
+def refusal(statement: Callable[[], object]) -> str:
+    with pytest.raises(eddyline.OperationalError) as refused:
+        statement()
+    assert refused.value.sqlstate == "58000"
+    assert refused.value.hint
+    return refused.value.message
+
+
+@pytest.mark.parametrize("interactive", [True, False], ids=["two runtimes", "solo"])
+def test_without_a_thread_that_rebuilds_the_replica_statements_say_so_until_there_is_one(
+    interactive: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start, scarce = threading.Thread.start, threading.Event()
+    refusals: list[str] = []
+
+    def limited(self: threading.Thread) -> None:
+        if self.name == "eddyline-rebuild" and scarce.is_set():
+            refusals.append(self.name)
+            raise RuntimeError("can't start new thread")
+        start(self)
+
+    with eddyline.connect(interactive=interactive) as db:
+        db.execute("CREATE TABLE t (a int, b int)")
+        db.execute("CREATE VIEW v AS SELECT b, count(*) AS n FROM t GROUP BY b")
+        db.execute("CREATE INDEX vi ON v (b)")
+        db.append("t", [{"a": 1, "b": 1}])
+        assert answer(db, "SELECT n FROM v") == [(1,)]
+        monkeypatch.setattr(threading.Thread, "start", limited)
+        fails_once(monkeypatch)
+        scarce.set()
+        db.execute("SET statement_timeout = '60s'")  # nothing may come near it
+        db.append("t", [{"a": 2, "b": 1}])
+        refusal(lambda: db.execute("SELECT n FROM v"))  # it waited for the replica, or came too late
+        lost(db)
+        for statement in (
+            lambda: db.execute("SELECT n FROM v"),
+            lambda: db.execute("SELECT count(*) FROM t x, t y"),
+            lambda: db.wait_hydrated("vi"),
+            lambda: db.subscribe("v"),
+        ):
+            tried = len(refusals)
+            assert "no thread can be started" in refusal(statement)
+            assert len(refusals) > tried, "each statement tries again"
+        db.append("t", [{"a": 3, "b": 1}])  # needs no replica
+        scarce.clear()
+        assert db.execute("SELECT n FROM v").fetchall() == [(3,)]
+        db.wait_hydrated("vi")
+        assert db.execute("SELECT count(*) FROM t x, t y").fetchall() == [(9,)]
+
+
+@pytest.mark.parametrize("told", [0, 3, 1000])
+def test_a_replica_that_cannot_be_told_what_there_is_is_replaced_by_another(
+    told: int, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The history breaks off after so many commands; what the half-built replica says of it counts for nothing."""
+    reduced, broken = CommandHistory.reduced, threading.Event()
+
+    def breaks_off(self: CommandHistory) -> Iterator[Command]:
+        yield from itertools.islice(reduced(self), told)
+        if broken.is_set():
+            raise RuntimeError("the history is broken")
+
+    db = database(1)
+    try:
+        before = answer(db, READS[0])
+        monkeypatch.setattr(CommandHistory, "reduced", breaks_off)
+        fails_once(monkeypatch)
+        broken.set()
+        db.execute("SET statement_timeout = '60s'")
+        db.append("t", [{"a": 1000, "b": 3}])
+        db.delete("t", [{"a": 1000}])
+        messages = {refusal(lambda: db.execute(READS[0])) for _ in range(200)}
+        assert "the replica failed and does not come up: RuntimeError: the history is broken" in messages
+        assert "the history is broken" in caplog.text
+        broken.clear()
+        monkeypatch.setattr(CommandHistory, "reduced", reduced)
+        deadline = time.monotonic() + 60
+        while db._engine._replica.failed:
+            assert time.monotonic() < deadline, "it is tried again by itself"
+            time.sleep(0.01)
+        assert answer(db, READS[0]) == before
+        groups = Counter(b for (b,) in answer(db, "SELECT b FROM t"))
+        for query in READS:
+            assert answer(db, query) == [(sum(n * n for n in groups.values()),)]
     finally:
         db.close()
 

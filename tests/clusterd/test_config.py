@@ -24,26 +24,30 @@ TWO = '{"workers": 2, "processes": 2, "addresses": ["/s/m0", "/s/m1"]}'
 
 
 @pytest.mark.parametrize(
-    ("override", "environment", "interactive"),
+    ("override", "argument", "environment", "interactive"),
     [
-        (None, None, False),  # the built-in default
-        (None, "on", True),
-        ("on", None, True),
-        ("off", "on", False),
-        ("maybe", "on", True),  # cannot be read: the environment's value, not the default
-        ("maybe", None, False),
-        ("", "on", True),
-        (" TRUE ", "off", True),
+        (None, None, None, False),  # the built-in default
+        (None, None, "on", True),
+        ("on", None, None, True),
+        ("off", None, "on", False),
+        ("maybe", None, "on", True),  # cannot be read: the environment's value, not the default
+        ("maybe", None, None, False),
+        ("", None, "on", True),
+        (" TRUE ", None, "off", True),
+        (None, True, None, True),  # whoever asks for a replica may say it
+        (None, False, "on", False),
+        ("off", True, "on", False),
+        ("maybe", True, "off", True),
     ],
 )
-def test_a_replica_gets_an_interactive_runtime_as_its_override_or_the_environment_says(
-    override: str | None, environment: str | None, interactive: bool
+def test_a_replica_gets_an_interactive_runtime_as_its_override_its_argument_or_the_environment_says(
+    override: str | None, argument: bool | None, environment: str | None, interactive: bool
 ) -> None:
     system = SystemSettings()
     if environment is not None:
         system.set(INTERACTIVE_RUNTIME, (environment,))
     overrides = {} if override is None else {INTERACTIVE_RUNTIME: override}
-    spec = replica_spec(Provisioning(workers=3, overrides=overrides), system)
+    spec = replica_spec(Provisioning(workers=3, interactive=argument, overrides=overrides), system)
     assert spec == ReplicaSpec(workers=3, interactive=interactive)
     arguments = process_arguments(spec, 0, Path("/s"), hash_seed=7)
     assert any(a.startswith("--interactive-compute-timely-config=") for a in arguments) is interactive
@@ -79,6 +83,7 @@ def test_process_settings_of_a_replica_are_its_overrides_or_what_the_environment
     assert parameters == {
         "switch_interval_us": "500", "arrow_memory_pool": "default", "arrow_cpu_threads": "0", "arrow_io_threads": "0",
         "gc_policy": "freeze", "memory_limit_bytes": limit, "scratch_directory": "", "workload_class": "",
+        "core_affinity": "off", "maintenance_nice": "0", "gil_sampling": "off",
     }  # fmt: skip
 
 
@@ -90,8 +95,6 @@ def test_the_arguments_of_a_process_say_what_the_replica_is(processes: int, inte
         processes=processes,
         interactive=interactive,
         orphan_seconds=5,
-        core_affinity=True,
-        maintenance_nice=3,
     )
     for process in range(processes):
         config = clusterd_config(process_arguments(spec, process, Path("/s"), hash_seed=7))
@@ -107,8 +110,6 @@ def test_the_arguments_of_a_process_say_what_the_replica_is(processes: int, inte
             interactive=runtime("interactive") if interactive else None,
             hash_seed=7,
             orphan_seconds=5,
-            core_affinity=True,
-            maintenance_nice=3,
         )
 
 

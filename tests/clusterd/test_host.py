@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import socket
 import subprocess
@@ -14,9 +13,6 @@ import msgspec
 import pytest
 
 from eddyline.clusterd.host import FAILED, PEER_LOST
-from eddyline.compute.layout import RuntimeConfig, WorkerLayout
-from eddyline.compute.placement import Role
-from eddyline.compute.thread_placement import core_plan
 from eddyline.controller.processes import ReplicaSpec, process_arguments
 from eddyline.errors import DatabaseError
 from eddyline.plan.dataflow import DataflowDescription, ExportIndex, ImportIndex
@@ -32,7 +28,6 @@ from eddyline.protocol.messages import (
     UpdateConfiguration,
 )
 from eddyline.protocol.sockets import connect_to
-from eddyline.repr.batch import Batch
 from eddyline.repr.time import EMPTY
 from eddyline.testing.driver import PAIR, index_on
 from tests.clusterd.harness import WAIT_SECONDS, Controller, Processes
@@ -87,8 +82,7 @@ def test_strangers_are_told_so_and_harm_nobody(solo: Processes) -> None:
     answered = controller.first(PeekResponse)
     assert isinstance(answered, PeekResponse)
     assert answered.rows is not None
-    assert isinstance(answered.rows.payload, Batch)
-    assert sorted(answered.rows.payload.columns[1].to_pylist()) == [10, 20]
+    assert sorted(answered.rows.batch().columns[1].to_pylist()) == [10, 20]
     arguments = process_arguments(solo.spec, 0, solo.directory, hash_seed=7)
     other = subprocess.run(
         [sys.executable, "-m", "eddyline", "clusterd", *arguments],
@@ -161,31 +155,5 @@ def test_processes_of_a_replica_die_together() -> None:
             Controller(processes.addresses)
         assert gone.value.sqlstate == "08001"
         controller.replica.close()
-    finally:
-        processes.close()
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="threads are placed on Linux only")
-def test_threads_have_their_names_cores_and_priority_in_the_system() -> None:
-    processes = Processes(ReplicaSpec(workers=2, interactive=True, core_affinity=True, maintenance_nice=3))
-    try:
-        processes.start()
-        pid = processes.children[0].pid
-        cores: dict[str, set[int]] = {}
-        nice: dict[str, int] = {}
-        for task in Path(f"/proc/{pid}/task").iterdir():
-            name = (task / "comm").read_text().strip()
-            cores[name] = set(os.sched_getaffinity(int(task.name)))
-            nice[name] = os.getpriority(os.PRIO_PROCESS, int(task.name))
-        workers = ["maint:0", "maint:1", "inter:0", "inter:1", "inter:0:heavy", "inter:1:heavy"]
-        assert set(workers) <= cores.keys()
-        plan = core_plan(
-            RuntimeConfig(WorkerLayout(2, 1), 0, ()),
-            [Role.MAINTENANCE, Role.INTERACTIVE],
-            sorted(os.sched_getaffinity(0)),
-        )
-        assert {name: cores[name] for name in workers} == {name: set(plan[name]) for name in workers}
-        usual = os.getpriority(os.PRIO_PROCESS, pid)
-        assert [nice[name] - usual for name in workers] == [3, 3, 0, 0, 0, 0]
     finally:
         processes.close()

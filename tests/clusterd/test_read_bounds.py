@@ -13,6 +13,7 @@ from prometheus_client.parser import text_string_to_metric_families
 import eddyline
 from eddyline.protocol.codec import decode_from_process, encode
 from eddyline.protocol.measures_messages import ProcessMeasures, RuntimeMeasures
+from eddyline.protocol.messages import AllowCompaction
 
 
 @pytest.mark.parametrize(("processes", "interactive"), [(1, True), (2, True), (2, False)])
@@ -104,7 +105,41 @@ def test_measures_of_processes_add_up_by_role() -> None:
         ),
     ]
     assert [decode_from_process(encode(part)) for part in parts] == parts
-    assert ProcessMeasures.of_processes(parts) == ProcessMeasures(
-        7, (RuntimeMeasures("maintenance", (5, 2), 0.75, 15), RuntimeMeasures("interactive", (1, 2), 3.0, 1)), 9
+    assert ProcessMeasures.of_runtimes(parts) == (
+        (RuntimeMeasures("maintenance", (5, 2), 0.75, 15), RuntimeMeasures("interactive", (1, 2), 3.0, 1)),
+        9,
     )
-    assert ProcessMeasures.of_processes([ProcessMeasures(1, ())]).hold_gap_us is None
+    assert ProcessMeasures.of_runtimes([ProcessMeasures(1, ())]) == ((), None)
+    assert ProcessMeasures.of_runtimes([]) == ((), None), "while a process is replaced"
+
+
+def counted(db: eddyline.Connection, name: str) -> dict[str, float]:
+    """The series of that name: its value by process, "" for this one."""
+    found = text_string_to_metric_families(db.metrics())
+    return {s.labels.get("process", ""): s.value for f in found for s in f.samples if s.name == f"eddyline_{name}"}
+
+
+def test_soft_assertions_and_holds_of_the_interpreter_are_counted_in_each_process() -> None:
+    with eddyline.connect(processes=2) as db:
+        before = counted(db, "soft_assertions_total")
+        assert before.keys() == {"", "0", "1"}
+        assert (before["0"], before["1"]) == (0, 0)
+        assert counted(db, "gil_hold_seconds_count") == {"": 0, "0": 0, "1": 0}, "nobody samples until it is asked for"
+        # A command that names nothing is a soft assertion of every runtime that takes it: two in each process.
+        with db._engine.control():
+            db._engine._replica.send(AllowCompaction("u999", 5))
+        db.execute("ALTER SYSTEM SET enable_gil_sampling = on")
+        deadline = time.monotonic() + 60
+        while counted(db, "soft_assertions_total") != {"": before[""], "0": 2, "1": 2}:
+            assert time.monotonic() < deadline, counted(db, "soft_assertions_total")
+            time.sleep(0.02)
+        while min(counted(db, "gil_hold_seconds_count").values()) < 3:
+            assert time.monotonic() < deadline, counted(db, "gil_hold_seconds_count")
+            time.sleep(0.02)
+        db.execute("ALTER SYSTEM RESET enable_gil_sampling")
+        while True:
+            seen = counted(db, "gil_hold_seconds_count")
+            time.sleep(0.2)
+            if counted(db, "gil_hold_seconds_count") == seen:
+                break
+            assert time.monotonic() < deadline, "it does not stop"

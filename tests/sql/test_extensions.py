@@ -16,6 +16,7 @@ from eddyline.sql.extensions import (
     SubscribeSyntax,
 )
 from eddyline.sql.parse import parse
+from eddyline.sql.replica_statements import AlterReplicaSyntax, ShowReplicaSyntax
 
 
 def node(text: str) -> Any:
@@ -117,6 +118,49 @@ def test_subscribe_to_a_query_with_everything() -> None:
     ],
 )
 def test_subscribe_errors(text: str, expected: tuple[str, str, int]) -> None:
+    assert refusal(text) == expected
+
+
+def test_settings_of_a_replica() -> None:
+    syntax = node("ALTER CLUSTER REPLICA default.r1 SET (a = 1, B TO 'x, y', s.c = DEFAULT, d = off, e = 1.5);")
+    assert isinstance(syntax, AlterReplicaSyntax)
+    assert [each.name for each in syntax.assignments] == ["a", "b", "s.c", "d", "e"]
+    assert syntax.assignments[1].args[0].a_const.sval.sval == "x, y"
+    assert syntax.reset == ()
+    assert node('alter cluster replica "default".r1 reset (a, "B")') == AlterReplicaSyntax(reset=("a", "B"))
+    assert node("ALTER CLUSTER REPLICA default.r1 RESET ALL") == AlterReplicaSyntax(reset=None)
+    assert node("SHOW CLUSTER REPLICA default.r1") == ShowReplicaSyntax()
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("ALTER CLUSTER REPLICA", ("42601", "syntax error at end of input", 22)),
+        ("ALTER CLUSTER REPLICA r1 SET (a = 1)", ("42601", 'syntax error at or near "SET"', 26)),
+        ("ALTER CLUSTER REPLICA c.r1 SET (a = 1)", ("42704", 'unknown cluster "c"', 23)),
+        ("ALTER CLUSTER REPLICA default.r2 SET (a = 1)", ("42704", 'unknown cluster replica "default.r2"', 23)),
+        ("ALTER CLUSTER REPLICA default.r1", ("42601", "syntax error at end of input", 33)),
+        ("ALTER CLUSTER REPLICA default.r1 RENAME TO r2", ("42601", 'syntax error at or near "RENAME"', 34)),
+        ("ALTER CLUSTER REPLICA default.r1 SET a = 1", ("42601", 'syntax error at or near "a"', 38)),
+        ("ALTER CLUSTER REPLICA default.r1 SET ()", ("42601", 'syntax error at or near ")"', 39)),
+        ("ALTER CLUSTER REPLICA default.r1 SET (a = 1,)", ("42601", 'syntax error at or near ")"', 45)),
+        ("ALTER CLUSTER REPLICA default.r1 SET (a = 1) x", ("42601", 'syntax error at or near "x"', 46)),
+        ("ALTER CLUSTER REPLICA default.r1 SET (a = )", ("42601", 'syntax error at or near ")"', 43)),
+        ("ALTER CLUSTER REPLICA default.r1 SET (a)", ("42601", 'syntax error at or near ")"', 40)),
+        ("ALTER CLUSTER REPLICA default.r1 SET (a = 1 2)", ("42601", 'syntax error at or near "2"', 45)),
+        ("ALTER CLUSTER REPLICA default.r1 SET (LOCAL a = 1)", ("42601", 'syntax error at or near "a"', 45)),
+        (
+            "ALTER CLUSTER REPLICA default.r1 SET (TRANSACTION READ ONLY)",
+            ("42601", 'syntax error at or near "READ"', 51),
+        ),
+        ("ALTER CLUSTER REPLICA default.r1 RESET (a b)", ("42601", 'syntax error at or near "b"', 43)),
+        ("ALTER CLUSTER REPLICA default.r1 RESET (1)", ("42601", 'syntax error at or near "1"', 41)),
+        ("ALTER CLUSTER REPLICA default.r1 RESET ALL x", ("42601", 'syntax error at or near "x"', 44)),
+        ("SHOW CLUSTER REPLICA default.r1 x", ("42601", 'syntax error at or near "x"', 33)),
+        ("ALTER CLUSTER default SET (a = 1)", ("42601", 'syntax error at or near "CLUSTER"', 7)),
+    ],
+)
+def test_settings_of_a_replica_that_are_malformed(text: str, expected: tuple[str, str, int]) -> None:
     assert refusal(text) == expected
 
 

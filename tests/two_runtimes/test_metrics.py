@@ -10,7 +10,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 import eddyline
-from eddyline.adapter.gil_sampler import GilSampler
+from eddyline.compute.gil_sampler import GilSampler
 from eddyline.compute.measures import BOUNDS_S, Durations
 from eddyline.compute.sharing import Slot
 from eddyline.protocol.soft_assertion import soft_assert
@@ -145,6 +145,26 @@ def test_holds_of_the_interpreter_are_sampled_while_that_is_on(interactive: bool
         while any(t.name == "eddyline-gil" for t in threading.enumerate()):
             assert time.monotonic() < deadline
             time.sleep(0.01)
+
+
+def test_sampling_that_gets_no_thread_is_left_out_and_tried_again_when_it_is_asked_for(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def refused(_self: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    found = Durations()
+    sampler = GilSampler(found)
+    with monkeypatch.context() as patched:
+        patched.setattr(threading.Thread, "start", refused)
+        sampler.run(on=True)
+    assert "can't start new thread" in caplog.text
+    sampler.run(on=True)
+    deadline = time.monotonic() + 20
+    while not sum(found.seen()[0]):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    sampler.run(on=False)
 
 
 def test_a_long_hold_is_found() -> None:

@@ -8,7 +8,6 @@ from eddyline.compute.exchange import Message
 from eddyline.compute.placement import Role
 from eddyline.controller.processes import ReplicaSpec
 from eddyline.protocol.messages import CreateDataflow, Frontiers, Peek, PeekResponse, Response, Schedule
-from eddyline.repr.batch import Batch
 from eddyline.testing.driver import PAIR, index_on
 from tests.clusterd.harness import WAIT_SECONDS, Controller, Hosts
 from tests.compute.runtime_harness import identity
@@ -21,8 +20,7 @@ def _values(response: Response | None) -> list[int]:
     assert isinstance(response, PeekResponse)
     assert response.error is None, response.error
     assert response.rows is not None
-    assert isinstance(response.rows.payload, Batch)
-    return sorted(response.rows.payload.columns[1].to_pylist())
+    return sorted(response.rows.batch().columns[1].to_pylist())
 
 
 def test_p22_a_lookup_does_not_wait_for_rows_that_maintenance_exchanges() -> None:

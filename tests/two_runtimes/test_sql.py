@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import eddyline
-from eddyline.adapter.system_settings import INTERACTIVE_DATAFLOWS, INTERACTIVE_RUNTIME, SystemSettings
+from eddyline.adapter.system_settings import INTERACTIVE_DATAFLOWS, INTERACTIVE_RUNTIME
 from eddyline.compute.operators.arrange import ArrangeOperator
 
 Rows = list[tuple[object, ...]]
@@ -55,14 +55,6 @@ def test_alter_system(db: eddyline.Connection) -> None:
     with pytest.raises(eddyline.DatabaseError) as refused:
         db.execute("ALTER SYSTEM RESET ALL")
     assert refused.value.sqlstate == "25001"
-
-
-def test_an_override_of_a_replica_wins_and_an_unreadable_one_falls_back() -> None:
-    settings = SystemSettings()
-    settings.set(INTERACTIVE_RUNTIME, ("on",))
-    assert settings.enabled(INTERACTIVE_RUNTIME)
-    assert not settings.enabled(INTERACTIVE_RUNTIME, "off")
-    assert settings.enabled(INTERACTIVE_RUNTIME, "perhaps"), "the database's value, not the default"
 
 
 def test_answers_do_not_depend_on_where_reads_are_rendered(db: eddyline.Connection) -> None:

@@ -19,7 +19,7 @@ import sys
 import threading
 import time
 import weakref
-from collections import OrderedDict, deque
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -28,7 +28,6 @@ from typing import NamedTuple
 
 from eddyline.adapter.catalog import Catalog
 from eddyline.adapter.control_lock import ControlLock
-from eddyline.adapter.gil_sampler import GilSampler
 from eddyline.adapter.locks import LockTable
 from eddyline.adapter.metrics import DatabaseMetrics, exposition
 from eddyline.adapter.process_parameters import (
@@ -38,7 +37,8 @@ from eddyline.adapter.process_parameters import (
     encoded,
     host_refusal,
 )
-from eddyline.adapter.provisioning import Provisioning, replica_parameters, replica_spec
+from eddyline.adapter.provisioning import OVERRIDABLE, Provisioning, in_force, replica_parameters, replica_spec
+from eddyline.adapter.recovery import Recovery
 from eddyline.adapter.system_settings import (
     GIL_SAMPLING,
     INTERACTIVE_DATAFLOWS,
@@ -47,6 +47,7 @@ from eddyline.adapter.system_settings import (
     SystemSettings,
 )
 from eddyline.adapter.timeline import Timeline, wall_clock
+from eddyline.compute.gil_sampler import GilSampler
 from eddyline.compute.pair import Pair
 from eddyline.compute.placement import Role
 from eddyline.compute.process_settings import GuestSettings
@@ -57,6 +58,7 @@ from eddyline.controller.processes import ReplicaProcesses, ReplicaSpec
 from eddyline.controller.remote import RemoteReplica
 from eddyline.errors import Error, InterfaceError, make_error
 from eddyline.protocol.delivery import Delivery
+from eddyline.protocol.measures_messages import ProcessMeasures
 from eddyline.protocol.messages import Peek, PeekResponse, Response, Status, SubscribeResponse
 from eddyline.repr.batch import Batch
 from eddyline.repr.time import Time
@@ -69,9 +71,6 @@ __all__ = ["Engine", "Feed", "Waiter"]
 
 _log = logging.getLogger("eddyline.engine")
 _PLAN_CACHE_SIZE = 1024
-#: restarts within a minute that come at once; the next ones wait, twice as long each time
-_RESTARTS_PER_MINUTE = 5
-_LONGEST_PAUSE_SECONDS = 10.0
 _MEASURES_SECONDS = 1.0
 
 
@@ -159,11 +158,13 @@ class Engine:
         self._feeds: dict[str, Feed] = {}  # guarded by _control
         self._plans: OrderedDict[object, object] = OrderedDict()  # guarded by _plans_lock
         self._plans_lock = threading.Lock()
-        self._restarts: deque[float] = deque()  # guarded by _rebuilding
         self._pid = os.getpid()
         self._closed = False
-        self._ending = threading.Event()
-        self._rebuilding = threading.Lock()  # before _control; held while a replica is replaced
+        self._recovery = Recovery(self._replace, self._replace_refused)
+        #: why there is no replica to wait for; None where there is one, or soon will be; guarded by _control
+        self._absent: Error | None = None
+        #: stands for the replica whose responses count; guarded by _control
+        self._source: object = None
         self._guest = GuestSettings()
         self._processes: ReplicaProcesses | None = None
         self._parameters: dict[str, str] = {}  # what the replica was told; guarded by _control
@@ -183,13 +184,19 @@ class Engine:
     # -- life -----------------------------------------------------------------------------------------------------
 
     def check_usable(self) -> None:
-        """08003 once closed; 0A000 in a forked child, whose copy has no threads."""
+        """08003 once closed; 0A000 in a forked child, whose copy has no threads.
+
+        Begins to rebuild a replica that nobody could rebuild before.
+        """
         if self._closed:
             raise InterfaceError("the database is closed")
         if self.forked():
             raise InterfaceError(
                 "this database belongs to the parent process", sqlstate="0A000", hint="open another one after fork"
             )
+        if self._absent is not None and not self._recovery.attended():
+            with self._control:
+                self._absent = self._recovery.attend()
 
     def forked(self) -> bool:
         """Whether this is a child's copy, which has no threads, and whose locks may be held for ever."""
@@ -216,7 +223,7 @@ class Engine:
         for waiter in waiters:
             waiter.fail(make_error("57P01", "the database was closed"))
         _OPEN.discard(self)
-        self._ending.set()
+        self._recovery.end()
         self._gil_sampler.run(on=False)
         self.store.close()
         self.locks.close()
@@ -231,10 +238,14 @@ class Engine:
         return self._processes
 
     def _start_replica(self) -> Solo | Pair | RemoteReplica:
+        source = object()
+        with self._control:
+            self._source = source
+        respond = partial(self._respond, source)
         if self._processes is not None:
-            return self._processes.connect(self._respond)
+            return self._processes.connect(respond)
         kind = Pair if self.interactive else Solo
-        return kind(self.store, self.hasher, workers=self.workers, configure=self._guest.apply, listener=self._respond)
+        return kind(self.store, self.hasher, workers=self.workers, configure=self._guest.apply, listener=respond)
 
     def alter_system(self, name: str | None, values: tuple[str, ...] | None) -> tuple[str, ...]:
         """Sets or resets (``values`` None) settings of the database, which take effect at once; gives notices.
@@ -255,22 +266,37 @@ class Engine:
         self._gil_sampler.run(on=self.system.enabled(GIL_SAMPLING) and not self._closed)
         return (f'the replica has a value of its own for "{name}"',) if overridden else ()
 
-    def override_setting(self, name: str, value: str | None) -> None:
-        """Stores a value of a setting for the replica, which wins over the database's; None removes it.
+    def alter_replica(self, changes: Mapping[str, tuple[str, ...] | None] | None) -> tuple[str, ...]:
+        """Stores values of settings for the replica, which win over the database's; gives notices.
 
-        Process settings take effect at once, ``enable_compute_interactive_runtime`` when processes start next.
-        42704 for other names, 22023 for a value that is none of the setting's, 0A000 without processes of its own.
+        None in place of values takes a stored one back; ``changes`` None: all of them.  Either all changes are made or
+        none.  Process settings take effect at once, ``enable_compute_interactive_runtime`` when processes start next.
+        42704 for what is no setting of a replica, 22023 for a value that is none of the setting's, 0A000 without
+        processes of its own.
         """
-        if name not in PROCESS_SETTINGS and name != INTERACTIVE_RUNTIME:
-            raise make_error("42704", f'"{name}" is no setting of a replica')
         with self._control:
-            if self._provisioning is None:
+            own = self._provisioning
+            if own is None:
                 raise make_error("0A000", "the replica is in the program's own process", hint="connect(processes=1)")
-            overrides = {k: v for k, v in self._provisioning.overrides.items() if k != name}
-            if value is not None:
-                overrides[name] = self.system.checked(name, value)
-            self._provisioning = replace(self._provisioning, overrides=overrides)
+            overrides = {} if changes is None else dict(own.overrides)
+            for name, values in (changes or {}).items():
+                if name not in OVERRIDABLE:
+                    hint = f"Known: {', '.join(sorted(OVERRIDABLE))}."
+                    raise make_error("42704", f'"{name}" is no setting of a replica', hint=hint)
+                overrides.pop(name, None)
+                if values is not None:
+                    overrides[name] = self.system.checked(name, ", ".join(values))
+            before = replica_spec(own, self.system)
+            self._provisioning = replace(own, overrides=overrides)
             self._configure()
+            later = replica_spec(self._provisioning, self.system) != before
+        return (f'"{INTERACTIVE_RUNTIME}" takes effect when the replica\'s processes start next',) if later else ()
+
+    def replica_settings(self) -> list[tuple[str, str, str]]:
+        """(name, value, source) of what holds for the replica, as ``provisioning.in_force``; by name."""
+        with self._control:
+            own = Provisioning(interactive=self.interactive) if self._provisioning is None else self._provisioning
+            return [(name, *in_force(name, own, self.system)) for name in sorted(OVERRIDABLE)]
 
     def _check_process_setting(self, name: str) -> None:
         """42704 for another one, 0A000 for one that is the program's."""
@@ -305,9 +331,10 @@ class Engine:
         """
         self.check_usable()
         replica = self._replica
+        processes: list[ProcessMeasures] = []
         if isinstance(replica, RemoteReplica):
-            found = replica.measured(_MEASURES_SECONDS)
-            runtimes, gap = ((), None) if found is None else (found.runtimes, found.hold_gap_us)
+            processes = replica.measured(_MEASURES_SECONDS)
+            runtimes, gap = ProcessMeasures.of_runtimes(processes)
         else:
             runtimes, gap = tuple(runtime.measured() for runtime in replica.runtimes), replica.hold_gap_us()
         return exposition(
@@ -317,16 +344,17 @@ class Engine:
             hold_gap_us=gap,
             stored_bytes=self.store.nbytes(),
             replica=self._replica_labels(),
+            processes=processes,
         )
 
     def _replica_labels(self) -> dict[str, str]:
         """What metrics tell of the replica."""
         own = self._provisioning
-        override = None if own is None else own.overrides.get(WORKLOAD_CLASS)
+        label = self.system.show(WORKLOAD_CLASS) if own is None else in_force(WORKLOAD_CLASS, own, self.system).value
         return {
             "processes": str(0 if own is None else own.processes),
             "workers": str(self.workers),
-            "workload_class": self.system.resolved(WORKLOAD_CLASS, override),
+            "workload_class": label,
         }
 
     # -- controller -----------------------------------------------------------------------------------------------
@@ -365,9 +393,14 @@ class Engine:
         return self._replica.look_up(index, at, probe)
 
     def expect(self, uuid: str, waiter: Waiter) -> None:
-        """Where the answer of peek ``uuid`` goes.  Call within ``control``, right after the peek."""
+        """Where the answer of peek ``uuid`` goes, or why there will be none: 58000.
+
+        Call within ``control``, right after the peek.
+        """
         with self._answers:
             self._peeks[uuid] = waiter
+        if self._absent is not None:
+            waiter.fail(_again(self._absent))
 
     def forget(self, uuid: str) -> None:
         """Cancels a peek whose answer nobody waits for any more."""
@@ -381,9 +414,15 @@ class Engine:
             return self._peeks.pop(uuid, None)
 
     def feed(self, id: str, feed: Feed) -> None:
-        """Where the responses of subscription ``id`` go, in order; it is ended once ``take`` gives False."""
+        """Where the responses of subscription ``id`` go, in order; it is ended once ``take`` gives False.
+
+        58000 if there is no replica to make any; the subscription is dropped then.
+        """
         with self._control:
             self._feeds[id] = feed
+            if self._absent is not None:
+                self._drop_subscription(id)
+                raise _again(self._absent)
 
     def dropped(self, items: Iterable[CatalogItem]) -> None:
         """Objects are in the catalog no more: subscriptions that read one end, and are told.  O(subscriptions)."""
@@ -413,7 +452,10 @@ class Engine:
             self._control.hand_in(partial(self._drop_subscription, response.id))
 
     def wait_for(self, ready: Callable[[Controller], bool], timeout: float | None) -> bool:
-        """Waits until ``ready(controller)``, looked at after every response but answers; False when the time is up."""
+        """Waits until ``ready(controller)``, looked at after every response but answers; False when the time is up.
+
+        58000 if there is no replica to wait for.
+        """
         deadline = None if timeout is None else time.monotonic() + timeout
         while True:
             with self._moved:
@@ -421,6 +463,8 @@ class Engine:
             with self._control:
                 if self._closed or ready(self._controller):
                     return not self._closed
+                if self._absent is not None:
+                    raise _again(self._absent)
             remaining = None if deadline is None else deadline - time.monotonic()
             if remaining is not None and remaining <= 0:
                 return False
@@ -439,16 +483,16 @@ class Engine:
         """Updates that stored collections among ``ids`` hold, for progress reports."""
         return sum(self.store.size(i)[0] for i in ids if i in self.store)
 
-    def _respond(self, response: Response) -> None:
-        """A response of the replica, on a thread of its: never waits."""
-        if isinstance(response, PeekResponse):
+    def _respond(self, source: object, response: Response) -> None:
+        """A response of the replica that ``source`` stands for, on a thread of its: never waits."""
+        if isinstance(response, PeekResponse) and source is self._source:
             # First of all; should the answer be quicker than ``expect``, the controller's event delivers it.
             self._deliver(response)
-        self._control.hand_in(partial(self._process, response))
+        self._control.hand_in(partial(self._process, source, response))
 
-    def _process(self, response: Response) -> None:
+    def _process(self, source: object, response: Response) -> None:
         """The controller hears of a response; with ``_control`` held."""
-        if self._closed:
+        if self._closed or source is not self._source:
             return
         try:
             events = self._controller.process_response(response)
@@ -475,44 +519,48 @@ class Engine:
                     self._effects.add(partial(self._give, feed.take, event.response))
             case ReplicaFailed():
                 _log.error("the replica failed and is rebuilt: %s", event.message)
-                rebuilding = threading.Thread(
-                    target=self._rebuild, args=(self._replica,), name="eddyline-rebuild", daemon=True
-                )
-                self._effects.add(rebuilding.start)
+                self._effects.add(partial(self._recover, self._replica))
             case _:
                 pass
 
-    def _rebuild(self, failed: Solo | Pair | RemoteReplica) -> None:
-        """Replaces a failed replica; after several failures in a minute it waits before the next try.
+    def _recover(self, failed: Solo | Pair | RemoteReplica) -> None:
+        """Has a failed replica replaced; never waits."""
+        unattended = self._recovery.begin(failed)
+        if unattended is not None:
+            self._control.hand_in(partial(self._go_without, unattended))
+
+    def _replace(self, failed: Solo | Pair | RemoteReplica) -> None:
+        """Has another replica in the place of a failed one, or raises.
 
         Where processes host it and live, only the connection is replaced: they keep what they have built.
         """
-        with self._rebuilding:
-            while self._replica is failed and not self._ending.wait(self._pause_before_restart()):
-                try:
-                    failed.close()
-                    replica = self._start_replica()
-                except Exception as error:  # noqa: BLE001 - statements wait for it: whatever it was, it is tried again
-                    _log.error("the replica does not come up: %s", error, exc_info=not isinstance(error, Error))
-                    continue
-                with self._control:
-                    self._replica = replica
-                    if not self._closed:
-                        self._controller.attach_replica(replica)
-                self._has_moved()
-                if self._closed:
-                    replica.close()
-                elif replica.failed:
-                    failed = replica
+        failed.close()
+        replica = self._start_replica()
+        try:
+            with self._control:
+                if not self._closed:
+                    self._controller.attach_replica(replica)
+                    self._replica, self._absent = replica, None
+        except BaseException:
+            replica.close()
+            raise
+        self._has_moved()
+        if self._closed:
+            replica.close()
+        elif replica.failed:
+            self._recovery.begin(replica)
 
-    def _pause_before_restart(self) -> float:
-        """Seconds; counts one more restart."""
-        now = time.monotonic()
-        self._restarts.append(now)
-        while self._restarts[0] < now - 60:
-            self._restarts.popleft()
-        over = len(self._restarts) - _RESTARTS_PER_MINUTE
-        return 0.0 if over <= 0 else min(2.0 ** (over - 1), _LONGEST_PAUSE_SECONDS)
+    def _replace_refused(self, why: Error) -> None:
+        """For ``Recovery``: the last try has failed."""
+        with self._control:
+            self._go_without(why)
+
+    def _go_without(self, why: Error) -> None:
+        """There is no replica: whoever waits for one gets ``why``, and so do those who come.  Needs ``_control``."""
+        self._source, self._absent = None, why
+        for event in self._controller.give_up_replica(why):
+            self._handle(event)
+        self._effects.add(self._has_moved)
 
     # -- commits --------------------------------------------------------------------------------------------------
 
@@ -538,6 +586,11 @@ class Engine:
             self._plans[key] = plan
             while len(self._plans) > _PLAN_CACHE_SIZE:
                 self._plans.popitem(last=False)
+
+
+def _again(error: Error) -> Error:
+    """The same, to be raised by another thread."""
+    return make_error(error.sqlstate, error.message, hint=error.hint)
 
 
 #: open databases, closed at interpreter exit so that their threads end before the interpreter does

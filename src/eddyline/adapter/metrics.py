@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from eddyline.compute.measures import BOUNDS_S, Durations
 from eddyline.compute.placement import Role
 from eddyline.errors import Error
-from eddyline.protocol.measures_messages import RuntimeMeasures
+from eddyline.protocol.measures_messages import ProcessMeasures, RuntimeMeasures
 from eddyline.protocol.read_costs import PHASES, PeekPhases
 from eddyline.protocol.soft_assertion import soft_assertions
 
@@ -97,18 +97,19 @@ def exposition(
     hold_gap_us: int | None,
     stored_bytes: int,
     replica: Mapping[str, str],
+    processes: Sequence[ProcessMeasures] = (),
 ) -> str:
     """The metrics in Prometheus' text format 0.0.4.
 
     ``runtimes``: what the replica's count, one for each role; none if it is not there to be asked.
     ``interactive``: whether one, here or elsewhere, only answers reads.  ``hold_gap_us``: None where there is only one
-    runtime.  ``replica``: what is told of it, by label.
+    runtime.  ``replica``: what is told of it, by label.  ``processes``: what each of its own counts.
     """
     from prometheus_client import CollectorRegistry, generate_latest  # noqa: PLC0415 - 0.1 s that only readers pay
 
     registry = CollectorRegistry(auto_describe=False)
     of_runtimes = _of_runtimes(metrics, runtimes, hold_gap_us, interactive=interactive)
-    registry.register(_Collected([*_of_database(metrics, stored_bytes, replica), *of_runtimes]))
+    registry.register(_Collected([*_of_database(metrics, stored_bytes, replica, processes), *of_runtimes]))
     text: bytes = generate_latest(registry)
     return text.decode()
 
@@ -138,7 +139,9 @@ def _add_histogram(family: Metric, labels: dict[str, str], counts: Sequence[int]
     family.add_sample(f"{family.name}_sum", labels, total)
 
 
-def _of_database(metrics: DatabaseMetrics, stored_bytes: int, replica: Mapping[str, str]) -> Iterator[Metric]:
+def _of_database(
+    metrics: DatabaseMetrics, stored_bytes: int, replica: Mapping[str, str], processes: Sequence[ProcessMeasures]
+) -> Iterator[Metric]:
     info = _family("replica_info", "What the replica is, in labels; always 1.", "gauge")
     info.add_sample(info.name, dict(replica), 1)
     yield info
@@ -150,8 +153,10 @@ def _of_database(metrics: DatabaseMetrics, stored_bytes: int, replica: Mapping[s
     for lane, count in metrics.reads().items():
         reads.add_sample(f"{reads.name}_total", {"lane": lane}, count)
     yield reads
-    tripped = _family("soft_assertions", "Soft assertions that failed in this process.", "counter")
+    tripped = _family("soft_assertions", "Soft assertions that failed, here and in the replica's processes.", "counter")
     tripped.add_sample(f"{tripped.name}_total", {}, soft_assertions())
+    for ordinal, measures in enumerate(processes):
+        tripped.add_sample(f"{tripped.name}_total", {"process": str(ordinal)}, measures.soft_assertions)
     yield tripped
     stored = _family("stored_bytes", "Bytes in the runs of tables and materialized views.", "gauge")
     stored.add_sample(stored.name, {}, stored_bytes)
@@ -163,6 +168,8 @@ def _of_database(metrics: DatabaseMetrics, stored_bytes: int, replica: Mapping[s
         "histogram",
     )
     _add_histogram(gil, {}, *metrics.gil.seen())
+    for ordinal, measures in enumerate(processes):
+        _add_histogram(gil, {"process": str(ordinal)}, measures.gil_holds, measures.gil_seconds)
     yield gil
 
 

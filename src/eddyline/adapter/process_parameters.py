@@ -12,7 +12,14 @@ from dataclasses import dataclass
 from typing import Final
 
 from eddyline.adapter.memory_size import bytes_of, memory_size
-from eddyline.compute.process_settings import GUEST_SWITCH_INTERVAL_US, SWITCH_INTERVAL, domain_if_outside
+from eddyline.adapter.switch import on_or_off
+from eddyline.compute.process_settings import (
+    CORE_AFFINITY,
+    GUEST_SWITCH_INTERVAL_US,
+    MAINTENANCE_NICE,
+    SWITCH_INTERVAL,
+    domain_if_outside,
+)
 from eddyline.errors import Error, make_error
 
 __all__ = ["PROCESS_SETTINGS", "THREAD_SWITCH_INTERVAL", "WORKLOAD_CLASS", "ProcessSetting", "encoded", "host_refusal"]
@@ -87,6 +94,8 @@ PROCESS_SETTINGS: Final = {
     ),
     "scratch_directory": ProcessSetting("", "scratch_directory", _plain("scratch_directory", str)),
     WORKLOAD_CLASS: ProcessSetting("", "workload_class", _plain("workload_class", str.strip)),
+    CORE_AFFINITY: ProcessSetting("off", CORE_AFFINITY, on_or_off),
+    MAINTENANCE_NICE: ProcessSetting("0", MAINTENANCE_NICE, _plain(MAINTENANCE_NICE, _count)),
 }
 
 

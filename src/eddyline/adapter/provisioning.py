@@ -4,46 +4,64 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Final, NamedTuple
 
 from eddyline.adapter.process_parameters import PROCESS_SETTINGS, encoded
-from eddyline.adapter.system_settings import INTERACTIVE_RUNTIME, SystemSettings
+from eddyline.adapter.system_settings import GIL_SAMPLING, INTERACTIVE_RUNTIME, SystemSettings
+from eddyline.compute.process_settings import GIL_SAMPLING as GIL_PARAMETER
 from eddyline.controller.processes import ReplicaSpec
 
-__all__ = ["Provisioning", "replica_parameters", "replica_spec"]
+__all__ = ["OVERRIDABLE", "InForce", "Provisioning", "in_force", "replica_parameters", "replica_spec"]
+
+#: the settings that one replica may have for itself
+OVERRIDABLE: Final = (*PROCESS_SETTINGS, INTERACTIVE_RUNTIME)
 
 
 @dataclass(frozen=True, slots=True)
 class Provisioning:
     """``workers`` in each of ``processes``.
 
-    ``overrides``: values of system settings that are stored for this replica, of its process settings and of
-    ``enable_compute_interactive_runtime``; what cannot be read counts as not there.
-    ``orphan_seconds``: how long the processes outlive this one.  The rest is opt-in, as ``eddyline clusterd --help``
-    has it.
+    ``interactive``: whether it gets a runtime for reads, as whoever asks for the replica says; None: as the setting
+    ``enable_compute_interactive_runtime`` says.
+    ``overrides``: values of ``OVERRIDABLE`` settings that are stored for this replica, which win over both; what cannot
+    be read counts as not there.  ``orphan_seconds``: how long the processes outlive this one.
     """
 
     workers: int = 1
     processes: int = 1
+    interactive: bool | None = None
     overrides: Mapping[str, str] = field(default_factory=dict)
     orphan_seconds: float = 60.0
-    core_affinity: bool = False
-    maintenance_nice: int = 0
+
+
+class InForce(NamedTuple):
+    """``source``: ``replica``, ``argument`` or ``system``: stored for it, said where it was asked for, or neither."""
+
+    value: str
+    source: str
+
+
+def in_force(name: str, provisioning: Provisioning, system: SystemSettings) -> InForce:
+    """What an ``OVERRIDABLE`` setting is for the replica, or will be when its processes start next."""
+    override = system.readable(name, provisioning.overrides.get(name))
+    if override is not None:
+        return InForce(override, "replica")
+    if name == INTERACTIVE_RUNTIME and provisioning.interactive is not None:
+        return InForce("on" if provisioning.interactive else "off", "argument")
+    return InForce(system.show(name), "system")
 
 
 def replica_spec(provisioning: Provisioning, system: SystemSettings) -> ReplicaSpec:
     """The replica as the settings make it at this moment; a process keeps what it was started with."""
-    override = provisioning.overrides.get(INTERACTIVE_RUNTIME)
     return ReplicaSpec(
         workers=provisioning.workers,
         processes=provisioning.processes,
-        interactive=system.enabled(INTERACTIVE_RUNTIME, override),
+        interactive=in_force(INTERACTIVE_RUNTIME, provisioning, system).value == "on",
         orphan_seconds=provisioning.orphan_seconds,
-        core_affinity=provisioning.core_affinity,
-        maintenance_nice=provisioning.maintenance_nice,
     )
 
 
 def replica_parameters(provisioning: Provisioning, system: SystemSettings) -> dict[str, str]:
     """What ``UpdateConfiguration`` tells the replica's processes: its overrides, and else the settings."""
-    overrides = provisioning.overrides
-    return dict(encoded(name, system.resolved(name, overrides.get(name))) for name in PROCESS_SETTINGS)
+    own = dict(encoded(name, in_force(name, provisioning, system).value) for name in PROCESS_SETTINGS)
+    return {**own, GIL_PARAMETER: system.show(GIL_SAMPLING)}

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeAlias
 
 from eddyline.adapter.prepare import Prepared
+from eddyline.adapter.setting_statements import REPLICA_COLUMNS
 from eddyline.adapter.subscription_rows import SUBSCRIPTION_COLUMNS
 from eddyline.repr.types import TEXT, SqlType
 from eddyline.sql import statements as st
@@ -33,6 +34,8 @@ def result_columns(statement: st.Statement, named: Callable[[str], Prepared]) ->
             return (("name", TEXT), ("setting", TEXT))
         case st.Show():
             return ((statement.name, TEXT),)
+        case st.ShowReplica():
+            return tuple((name, TEXT) for name in REPLICA_COLUMNS)
         case st.Execute():
             return result_columns(named(statement.name).statement, named)
         case _:

@@ -33,7 +33,7 @@ from eddyline.adapter.read import (
     answer_read,
 )
 from eddyline.adapter.read_plan import ReadPlan, plan_read
-from eddyline.adapter.setting_statements import literal_result, set_setting, set_transaction, show_setting
+from eddyline.adapter.setting_statements import literal_result, set_setting, set_transaction, show_replica, show_setting
 from eddyline.adapter.settings import Settings, duration_s, isolation_level
 from eddyline.adapter.subscribe import open_subscription
 from eddyline.adapter.system_settings import MAX_SUBSCRIPTION_BACKLOG
@@ -493,6 +493,10 @@ class Session:
                 return Outcome("RESET")
             case st.AlterSystem():
                 return self._alter_system(statement)
+            case st.AlterReplica():
+                return self._alter_replica(statement)
+            case st.ShowReplica():
+                return show_replica(self._engine.replica_settings())
             case st.Show():
                 return show_setting(self._engine.system, self._settings, self._transaction, statement.name)
             case st.Prepare():
@@ -528,6 +532,11 @@ class Session:
         if self.in_transaction:
             raise make_error("25001", "ALTER SYSTEM cannot run inside a transaction block")
         return Outcome("ALTER SYSTEM", notices=self._engine.alter_system(statement.name, statement.values))
+
+    def _alter_replica(self, statement: st.AlterReplica) -> Outcome:
+        if self.in_transaction:
+            raise make_error("25001", "ALTER CLUSTER REPLICA cannot run inside a transaction block")
+        return Outcome("ALTER CLUSTER REPLICA", notices=self._engine.alter_replica(statement.changes))
 
     def _prepare(self, statement: st.Prepare) -> Outcome:
         declared = {i: t for i, t in enumerate(statement.param_types, 1) if t is not None}

@@ -13,7 +13,10 @@ from eddyline.expr.ir import LiteralValue
 from eddyline.repr.types import TEXT, SqlType
 from eddyline.sql import statements as st
 
-__all__ = ["literal_result", "set_setting", "set_transaction", "show_setting"]
+__all__ = ["REPLICA_COLUMNS", "literal_result", "set_setting", "set_transaction", "show_replica", "show_setting"]
+
+#: of SHOW CLUSTER REPLICA; all are text
+REPLICA_COLUMNS = ("name", "setting", "source")
 
 
 def set_setting(settings: Settings, transaction: Transaction | None, statement: st.Set) -> Outcome:
@@ -62,6 +65,11 @@ def show_setting(system: SystemSettings, settings: Settings, transaction: Transa
     else:
         names, rows = (name,), [(_value(settings, transaction, name),)]
     return Outcome("SHOW", literal_result(names, (TEXT,) * len(names), rows))
+
+
+def show_replica(rows: Sequence[tuple[str, str, str]]) -> Outcome:
+    """What holds for the replica."""
+    return Outcome("SHOW", literal_result(REPLICA_COLUMNS, (TEXT,) * len(REPLICA_COLUMNS), rows))
 
 
 def _value(settings: Settings, transaction: Transaction | None, name: str) -> str:

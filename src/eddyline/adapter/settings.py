@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from eddyline.adapter.memory_size import bytes_of, memory_size
+from eddyline.adapter.switch import on_or_off
 from eddyline.adapter.system_settings import MAX_RESULT_SIZE, MAX_SUBSCRIPTION_BACKLOG, QUERY_MAX_MEMORY, SystemSettings
 from eddyline.errors import make_error, unsupported
 from eddyline.expr.timezone import named_zone
@@ -114,15 +115,6 @@ def _float_digits(name: str, text: str) -> str:
     return str(digits)
 
 
-def _boolean(name: str, text: str) -> str:
-    match text.strip().lower():
-        case "on" | "true" | "yes" | "1":
-            return "on"
-        case "off" | "false" | "no" | "0":
-            return "off"
-    raise _invalid(name, text)
-
-
 @dataclass(frozen=True, slots=True)
 class _Setting:
     default: str
@@ -136,7 +128,7 @@ _SETTINGS = {
     "client_min_messages": _Setting("notice", _free),
     "datestyle": _Setting("ISO, MDY", _only("ISO, MDY", "ISO")),
     "default_transaction_isolation": _Setting(STRICT_SERIALIZABLE, _isolation),
-    "default_transaction_read_only": _Setting("off", _boolean),
+    "default_transaction_read_only": _Setting("off", on_or_off),
     "extra_float_digits": _Setting("1", _float_digits),
     "idle_in_transaction_session_timeout": _Setting("0", _duration),
     "idle_session_timeout": _Setting("0", _duration),
@@ -158,7 +150,7 @@ _SETTINGS = {
     "statement_timeout": _Setting("0", _duration),
     "timezone": _Setting("UTC", _zone),
     "transaction_isolation": _Setting(STRICT_SERIALIZABLE, _isolation),
-    "transaction_read_only": _Setting("off", _boolean),
+    "transaction_read_only": _Setting("off", on_or_off),
 }
 
 

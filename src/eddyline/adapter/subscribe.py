@@ -159,7 +159,7 @@ class _Running:
         if response.error is not None:
             sqlstate, message, detail = response.error
             self.close()
-            raise make_error(sqlstate, message, detail=detail)
+            raise make_error(sqlstate, message, detail=detail, hint=response.hint)
         if response.upper >= self._until or response.upper == EMPTY:
             self.ended = True
             self.close()

@@ -3,7 +3,7 @@
 ``enable_compute_interactive_dataflows``: whether reads are rendered as such, looked at for each dataflow.
 ``enable_compute_interactive_runtime``: whether a replica gets an interactive runtime, looked at when it is made:
 an override stored for one replica wins, and one that cannot be read falls back to the value here, not to the default.
-``enable_gil_sampling``: whether a thread measures how long the interpreter lock is held, for ``metrics()``.
+``enable_gil_sampling``: whether a thread of each process measures how long the interpreter lock is held.
 ``max_result_size``, ``query_max_memory``, ``max_subscription_backlog``: what sessions begin with; SET overrides them.
 The process settings: see ``process_parameters``.
 """
@@ -17,6 +17,7 @@ from dataclasses import dataclass
 
 from eddyline.adapter.memory_size import memory_size
 from eddyline.adapter.process_parameters import PROCESS_SETTINGS
+from eddyline.adapter.switch import on_or_off
 from eddyline.errors import DatabaseError, make_error
 
 __all__ = [
@@ -37,15 +38,6 @@ MAX_RESULT_SIZE = "max_result_size"
 QUERY_MAX_MEMORY = "query_max_memory"
 MAX_SUBSCRIPTION_BACKLOG = "max_subscription_backlog"
 
-_TEXTS = {"on": True, "true": True, "yes": True, "1": True, "off": False, "false": False, "no": False, "0": False}
-
-
-def _boolean(name: str, text: str) -> str:
-    value = _TEXTS.get(text.strip().lower())
-    if value is None:
-        raise make_error("22023", f'parameter "{name}" requires a Boolean value')
-    return "on" if value else "off"
-
 
 @dataclass(frozen=True, slots=True)
 class _Setting:
@@ -56,9 +48,9 @@ class _Setting:
 
 
 _SETTINGS = {
-    INTERACTIVE_DATAFLOWS: _Setting("on", _boolean),
-    INTERACTIVE_RUNTIME: _Setting("off", _boolean),
-    GIL_SAMPLING: _Setting("off", _boolean),
+    INTERACTIVE_DATAFLOWS: _Setting("on", on_or_off),
+    INTERACTIVE_RUNTIME: _Setting("off", on_or_off),
+    GIL_SAMPLING: _Setting("off", on_or_off),
     MAX_RESULT_SIZE: _Setting("1GB", memory_size),
     QUERY_MAX_MEMORY: _Setting("0", memory_size),
     MAX_SUBSCRIPTION_BACKLOG: _Setting("256MB", memory_size),
@@ -78,9 +70,8 @@ class SystemSettings:
     def __contains__(self, name: str) -> bool:
         return name in _SETTINGS
 
-    def enabled(self, name: str, override: str | None = None) -> bool:
-        """``override``: what is stored for one replica, if anything."""
-        return self.resolved(name, override) == "on"
+    def enabled(self, name: str) -> bool:
+        return self.show(name) == "on"
 
     @property
     def version(self) -> int:
@@ -99,14 +90,14 @@ class SystemSettings:
             raise make_error("42704", f'unrecognized configuration parameter "{name}"')
         return setting.check(name, value)
 
-    def resolved(self, name: str, override: str | None) -> str:
-        """The override of a replica; the value here if there is none, or none that can be read."""
+    def readable(self, name: str, override: str | None) -> str | None:
+        """The value that is stored for one replica; None if there is none, or none that can be read."""
         if override is not None:
             try:
                 return self.checked(name, override)
             except DatabaseError as error:
                 _log.warning("an override of the replica is not obeyed: %s", error.message)
-        return self.show(name)
+        return None
 
     def all(self) -> list[tuple[str, str]]:
         return [(name, self.show(name)) for name in sorted(_SETTINGS)]

@@ -44,8 +44,6 @@ class ClusterdConfig:
     hash_seed: int | None = None
     orphan_seconds: float = 60.0
     ready_fd: int | None = None
-    core_affinity: bool = False
-    maintenance_nice: int = 0
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -73,8 +71,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="S",
         help="ends itself after so long without a controller (60)",
     )
-    add("--core-affinity", action="store_true", help="gives worker i of the two runtimes cores of their own")
-    add("--maintenance-nice", type=int, default=0, metavar="N", help="lowers the priority of maintenance by N (0)")
     add("--ready-fd", type=int, metavar="FD", help="file descriptor that is told when the process listens")
 
 
@@ -113,6 +109,4 @@ def clusterd_config(arguments: argparse.Namespace | Sequence[str]) -> ClusterdCo
         hash_seed=arguments.hash_seed,
         orphan_seconds=arguments.orphan_seconds,
         ready_fd=arguments.ready_fd,
-        core_affinity=arguments.core_affinity,
-        maintenance_nice=arguments.maintenance_nice,
     )

@@ -29,7 +29,7 @@ from eddyline.compute.pair import Pair
 from eddyline.compute.placement import Role
 from eddyline.compute.process_settings import OwnSettings
 from eddyline.compute.solo import Solo
-from eddyline.compute.thread_placement import ThreadPlacement, core_plan
+from eddyline.compute.thread_placement import ThreadPlacement, core_plan, usable_cores
 from eddyline.errors import Error, make_error
 from eddyline.protocol.codec import decode_from_controller, decode_storage_update, encode
 from eddyline.protocol.framing import MOST_FRAME_BYTES, Frames
@@ -38,6 +38,7 @@ from eddyline.protocol.link import Link
 from eddyline.protocol.measures_messages import ProcessMeasures, ReportMeasures
 from eddyline.protocol.messages import Command, PeekResponse, Response, Status
 from eddyline.protocol.sockets import listen_at
+from eddyline.protocol.soft_assertion import soft_assertions
 from eddyline.protocol.storage_messages import StorageRequest, StorageUpdate
 from eddyline.trace.hasher import Hasher
 
@@ -74,9 +75,9 @@ class Host:
         )
         self._listener = listen_at(config.listen)
         self._meshes, self._relay = self._meet()
-        cores = sorted(os.sched_getaffinity(0)) if config.core_affinity else []
-        plan = core_plan(config.compute, list(self._meshes), cores) if cores else None
-        placement = ThreadPlacement(plan, config.maintenance_nice)
+        placement = ThreadPlacement(core_plan(config.compute, list(self._meshes), usable_cores()))
+        settings.place(placement)
+        self._settings = settings
         mailboxes = {role: mesh.mailboxes for role, mesh in self._meshes.items()}
         workers, configure = layout.workers, settings.apply
         self.replica: Solo | Pair
@@ -247,10 +248,14 @@ class Host:
     def _command(self, link: _CommandLink, command: Command | ReportMeasures) -> None:
         """A command of the controller's, or a question."""
         if isinstance(command, ReportMeasures):
-            runtimes = tuple(runtime.measured() for runtime in self.replica.runtimes)
-            link.send(ProcessMeasures(command.number, runtimes, self.replica.hold_gap_us()))
+            link.send(self._measured(command.number))
         else:
             self._stream.take(link, command)
+
+    def _measured(self, number: int) -> ProcessMeasures:
+        runtimes = tuple(runtime.measured() for runtime in self.replica.runtimes)
+        holds, seconds = self._settings.gil.seen()
+        return ProcessMeasures(number, runtimes, self.replica.hold_gap_us(), soft_assertions(), tuple(holds), seconds)
 
     def _send(self, command: Command) -> None:
         self.replica.send(command)
@@ -304,5 +309,5 @@ def _encode_response(response: Response | ProcessMeasures) -> bytes:
     data = encode(response)
     if len(data) <= MOST_FRAME_BYTES or not isinstance(response, PeekResponse):
         return data
-    error = "54000", f"an answer of {len(data)} bytes is too large", "Read it in parts."
-    return encode(PeekResponse(response.uuid, error=error))
+    error = "54000", f"an answer of {len(data)} bytes is too large", None
+    return encode(PeekResponse(response.uuid, error=error, hint="Read it in parts."))

@@ -7,12 +7,15 @@ other things to do: the samples are an upper bound of the first.  A hold is met 
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 
 from eddyline.compute.measures import Durations
 
 __all__ = ["GilSampler"]
+
+_log = logging.getLogger("eddyline.process")
 
 _EVERY_S = 0.02
 
@@ -26,7 +29,7 @@ class GilSampler:
         self._stop: threading.Event | None = None  # guarded by _lock; set ends the thread
 
     def run(self, *, on: bool) -> None:
-        """Starts or stops sampling; what it is already is left alone."""
+        """Starts or stops sampling; what it is already is left alone.  That no thread can be started is logged."""
         with self._lock:
             if on == (self._stop is not None):
                 return
@@ -34,8 +37,14 @@ class GilSampler:
                 self._stop.set()
                 self._stop = None
                 return
-            self._stop = threading.Event()
-            threading.Thread(target=self._sample, args=(self._stop,), name="eddyline-gil", daemon=True).start()
+            stop = threading.Event()
+            thread = threading.Thread(target=self._sample, args=(stop,), name="eddyline-gil", daemon=True)
+            try:
+                thread.start()
+            except RuntimeError as error:  # the system has none left
+                _log.warning("holds of the interpreter's lock are not sampled: %s", error)
+                return
+            self._stop = stop
 
     def _sample(self, stop: threading.Event) -> None:
         while not stop.is_set():

@@ -21,10 +21,16 @@ from typing import ClassVar, Final
 
 import pyarrow as pa
 
+from eddyline.compute.gil_sampler import GilSampler
+from eddyline.compute.measures import Durations
+from eddyline.compute.thread_placement import ThreadPlacement
 from eddyline.errors import make_error
 
 __all__ = [
+    "CORE_AFFINITY",
+    "GIL_SAMPLING",
     "GUEST_SWITCH_INTERVAL_US",
+    "MAINTENANCE_NICE",
     "MEMORY_POOLS",
     "SWITCH_INTERVAL",
     "GuestSettings",
@@ -36,6 +42,9 @@ __all__ = [
 
 _log = logging.getLogger("eddyline.process")
 SWITCH_INTERVAL: Final = "switch_interval_us"
+CORE_AFFINITY: Final = "core_affinity"
+GIL_SAMPLING: Final = "gil_sampling"
+MAINTENANCE_NICE: Final = "maintenance_nice"
 #: With the interpreter's default of 5 ms, a lookup may wait that long for a thread that computes in Python.
 GUEST_SWITCH_INTERVAL_US: Final = 500
 
@@ -102,10 +111,19 @@ def _set_scratch(value: str) -> None:
     tempfile.tempdir = value or None
 
 
+def _set_nothing(_value: str) -> None:
+    """Whoever asks for the value obeys it."""
+
+
 def _number(least: int, most: int) -> Callable[[str], bool]:
     return lambda value: value.isascii() and value.isdigit() and least <= int(value) <= most
 
 
+def _switch(value: str) -> bool:
+    return value in ("on", "off")
+
+
+_ON_OR_OFF: Final = "on or off"
 #: name: (whether a text is a value of it, what one must be, what sets it)
 _SETTINGS: Final[dict[str, tuple[Callable[[str], bool], str, Callable[[str], None]]]] = {
     SWITCH_INTERVAL: (_number(1, 10_000_000), "1 to 10000000", _set_switch_interval),
@@ -115,7 +133,11 @@ _SETTINGS: Final[dict[str, tuple[Callable[[str], bool], str, Callable[[str], Non
     "gc_policy": (lambda v: v in _GC_POLICIES, "one of default, freeze, off", _set_gc),
     "memory_limit_bytes": (_number(0, 1 << 62), "a number of bytes; 0 is none", _set_memory_limit),
     "scratch_directory": (lambda v: not v or Path(v).is_absolute(), "an absolute path, or empty", _set_scratch),
-    "workload_class": (lambda v: len(v) <= 64 and v.isprintable(), "a label of up to 64 characters", lambda _v: None),
+    "workload_class": (lambda v: len(v) <= 64 and v.isprintable(), "a label of up to 64 characters", _set_nothing),
+    # What these set belongs to one process's settings.
+    CORE_AFFINITY: (_switch, _ON_OR_OFF, _set_nothing),
+    GIL_SAMPLING: (_switch, _ON_OR_OFF, _set_nothing),
+    MAINTENANCE_NICE: (_number(0, 19), "0 to 19", _set_nothing),
 }
 
 
@@ -143,6 +165,18 @@ class OwnSettings:
         self.values: dict[str, str] = {}
         #: how often something was applied
         self.applications = 0
+        #: waits for the interpreter's lock, where they are sampled
+        self.gil = Durations()
+        self._sampler = GilSampler(self.gil)
+        #: what sets a value of this process, besides what sets one of any
+        self._own: dict[str, Callable[[str], None]] = {
+            GIL_SAMPLING: lambda value: self._sampler.run(on=value == "on"),
+        }
+
+    def place(self, placement: ThreadPlacement) -> None:
+        """Whose threads ``core_affinity`` and ``maintenance_nice`` are about.  Call it before anything is applied."""
+        self._own[CORE_AFFINITY] = lambda value: placement.set_affinity(on=value == "on")
+        self._own[MAINTENANCE_NICE] = lambda value: placement.set_nice(int(value))
 
     @property
     def workload_class(self) -> str:
@@ -157,7 +191,7 @@ class OwnSettings:
             if self.values.get(name) == value:
                 continue
             try:
-                _SETTINGS[name][2](value)
+                self._own.get(name, _SETTINGS[name][2])(value)
             except (OSError, ValueError, pa.ArrowException) as error:
                 _log.warning("process setting %s cannot be %s: %s", name, value, error)
                 continue

@@ -10,17 +10,23 @@ import logging
 import os
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from eddyline.compute.layout import RuntimeConfig
 from eddyline.compute.placement import Role
 
-__all__ = ["ThreadPlacement", "core_plan"]
+__all__ = ["ThreadPlacement", "core_plan", "usable_cores"]
 
 _log = logging.getLogger("eddyline.process")
 _PR_SET_NAME: Final = 15
 _LINUX: Final = sys.platform == "linux"
+
+
+def usable_cores() -> list[int]:
+    """Those that this process may use, in order."""
+    return sorted(os.sched_getaffinity(0)) if _LINUX else list(range(os.cpu_count() or 1))
 
 
 def core_plan(config: RuntimeConfig, roles: Sequence[Role], cores: Sequence[int]) -> dict[str, frozenset[int]]:
@@ -48,28 +54,77 @@ def core_plan(config: RuntimeConfig, roles: Sequence[Role], cores: Sequence[int]
     return plan
 
 
-class ThreadPlacement:
-    """``cores``: by thread name; ``nice``: added to the priority value of maintenance's threads (0: as they are).
+@dataclass(slots=True)
+class _Thread:
+    """``id``: the system's; the rest as it was found."""
 
-    A call of it, with the thread's name, places the calling thread.  What the system refuses is logged once per
-    thread, and the thread runs where it is.
+    id: int
+    cores: set[int]
+    priority: int
+
+
+class ThreadPlacement:
+    """``plan``: the cores of each thread, by its name, where cores are dealt out.
+
+    A call of it, with the thread's name, takes the calling thread in.  What the system refuses is logged, and the
+    thread runs where it is.  Lock: ``_lock``, held for a few calls of the system for each thread.
     """
 
-    def __init__(self, cores: dict[str, frozenset[int]] | None = None, nice: int = 0) -> None:
-        self._cores = cores or {}
-        self._nice = nice
+    def __init__(self, plan: Mapping[str, frozenset[int]]) -> None:
+        self._plan = plan
+        self._lock = threading.Lock()
+        self._threads: dict[str, _Thread] = {}  # guarded by _lock, like the rest
+        self._affinity = False
+        self._nice = 0
 
     def __call__(self, name: str) -> None:
         if not _LINUX:
             return
         # The system keeps 15 bytes of it.
         ctypes.CDLL(None).prctl(_PR_SET_NAME, name.encode()[:15], 0, 0, 0)
-        thread = threading.get_native_id()
+        id = threading.get_native_id()
+        thread = _Thread(id, os.sched_getaffinity(id), os.getpriority(os.PRIO_PROCESS, id))
+        with self._lock:
+            self._threads[name] = thread
+            if self._affinity:
+                self._deal(name, thread)
+            if self._nice:
+                self._weigh(name, thread)
+
+    def set_affinity(self, *, on: bool) -> None:
+        """Gives each thread the cores that the plan has for it, or those that it had."""
+        with self._lock:
+            if on != self._affinity:
+                self._affinity = on
+                for name, thread in self._threads.items():
+                    self._deal(name, thread)
+
+    def set_nice(self, nice: int) -> None:
+        """Lowers the priority of maintenance's threads by ``nice``, from what it was.
+
+        To raise it again, where it was lowered by more, takes a privilege on most systems.
+        """
+        with self._lock:
+            if nice != self._nice:
+                self._nice = nice
+                for name, thread in self._threads.items():
+                    self._weigh(name, thread)
+
+    def _deal(self, name: str, thread: _Thread) -> None:
+        """Needs ``_lock``, as the next one."""
+        if name in self._plan:
+            self._try(name, lambda: os.sched_setaffinity(thread.id, self._cores(name, thread)))
+
+    def _cores(self, name: str, thread: _Thread) -> Collection[int]:
+        return self._plan[name] if self._affinity else thread.cores
+
+    def _weigh(self, name: str, thread: _Thread) -> None:
+        if name.startswith(Role.MAINTENANCE.thread_prefix):
+            self._try(name, lambda: os.setpriority(os.PRIO_PROCESS, thread.id, thread.priority + self._nice))
+
+    @staticmethod
+    def _try(name: str, place: Callable[[], None]) -> None:
         try:
-            if name in self._cores:
-                os.sched_setaffinity(thread, self._cores[name])
-            if self._nice and name.startswith(Role.MAINTENANCE.thread_prefix):
-                usual = os.getpriority(os.PRIO_PROCESS, thread)
-                os.setpriority(os.PRIO_PROCESS, thread, usual + self._nice)
+            place()
         except OSError as error:
             _log.warning("thread %s stays where it is: %s", name, error)

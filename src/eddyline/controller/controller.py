@@ -32,7 +32,7 @@ from eddyline.controller.collection import CollectionState, DataflowState, Role
 from eddyline.controller.events import Event, FrontierMoved, Hydrated, PeekAnswered, ReplicaFailed, SubscriptionChanged
 from eddyline.controller.holds import ReadHold, ReadHolds, StoredHold
 from eddyline.controller.shape import checked_shape
-from eddyline.errors import NoLongerReadableError, make_error
+from eddyline.errors import Error, NoLongerReadableError, make_error
 from eddyline.expr.ir import LiteralValue, Mfp, SortKey
 from eddyline.plan.dataflow import (
     Arrange,
@@ -74,7 +74,7 @@ __all__ = ["Collections", "Controller"]
 
 _log = logging.getLogger("eddyline.controller")
 _ROLES = {ExportIndex: Role.INDEX, ExportMaterializedView: Role.VIEW, ExportSubscribe: Role.SUBSCRIPTION}
-_LOST = ("58000", "the replica was lost", "The statement can be tried again.")
+_LOST = make_error("58000", "the replica was lost", hint="It is being rebuilt: try the statement again.")
 
 
 class Collections(Protocol):
@@ -462,20 +462,27 @@ class Controller:
         hold.close()
         return [PeekAnswered(response)]
 
+    def give_up_replica(self, why: Error) -> list[Event]:
+        """There is no replica until another one is attached: what has been asked meanwhile fails with ``why``."""
+        return self._fail_all(why)
+
     def _lost(self, message: str) -> list[Event]:
-        """Answers everything that waits with 58000 and forgets what only served a statement."""
+        return [*self._fail_all(_LOST), ReplicaFailed(message)]
+
+    def _fail_all(self, error: Error) -> list[Event]:
+        """Answers everything that waits with ``error``, and forgets what only served a statement."""
+        told = error.sqlstate, error.message, error.detail
         self._client = None
         for id in list(self._leaving):
             self._left(id)
         events: list[Event] = []
         for uuid in list(self._peeks):
-            events += self._peek_answered(PeekResponse(uuid, error=_LOST))
+            events += self._peek_answered(PeekResponse(uuid, error=told, hint=error.hint))
         for collection in list(self._collections.values()):
             collection.replica_upper = Frontier(MIN_TIME)
             if collection.role is Role.SUBSCRIPTION:
-                ended = SubscribeResponse(collection.id, collection.upper, EMPTY, error=_LOST)
+                ended = SubscribeResponse(collection.id, collection.upper, EMPTY, error=told, hint=error.hint)
                 events.append(SubscriptionChanged(ended))
             if is_transient(collection.id) or collection.role is Role.SUBSCRIPTION:
                 self.drop(collection.id)
-        events.append(ReplicaFailed(message))
         return events

@@ -43,8 +43,6 @@ class ReplicaSpec:
     processes: int = 1
     interactive: bool = True
     orphan_seconds: float = 60.0
-    core_affinity: bool = False
-    maintenance_nice: int = 0
 
 
 def process_arguments(spec: ReplicaSpec, process: int, directory: Path, *, hash_seed: int) -> list[str]:
@@ -63,10 +61,6 @@ def process_arguments(spec: ReplicaSpec, process: int, directory: Path, *, hash_
     ]
     if spec.interactive:
         arguments.append(f"--interactive-compute-timely-config={layout('interactive')}")
-    if spec.core_affinity:
-        arguments.append("--core-affinity")
-    if spec.maintenance_nice:
-        arguments.append(f"--maintenance-nice={spec.maintenance_nice}")
     return arguments
 
 

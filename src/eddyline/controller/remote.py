@@ -152,8 +152,8 @@ class RemoteReplica:
         self._sending = threading.Lock()
         self._reported = threading.Condition()
         self._questions = 0  # guarded by _reported, like the next two
-        #: what the processes have answered, by question
-        self._reports: dict[int, list[ProcessMeasures]] = {}
+        #: what the processes have answered, by question and process
+        self._reports: dict[int, dict[int, ProcessMeasures]] = {}
         self._hung_up = False
         self._processes: list[_Process] = []
         try:
@@ -195,12 +195,12 @@ class RemoteReplica:
         """As ``answer_now``."""
         return None
 
-    def measured(self, timeout: float) -> ProcessMeasures | None:
-        """What all processes count, together; None if one does not say so within ``timeout`` seconds."""
+    def measured(self, timeout: float) -> list[ProcessMeasures]:
+        """What each process counts, by ordinal; nothing if one does not say so within ``timeout`` seconds."""
         with self._reported:
             self._questions += 1
             number = self._questions
-            reports = self._reports[number] = []
+            reports = self._reports[number] = {}
         try:
             for each in self._processes:
                 each.commands.send(ReportMeasures(number))
@@ -210,7 +210,7 @@ class RemoteReplica:
         finally:
             with self._reported:
                 del self._reports[number]
-        return ProcessMeasures.of_processes(reports) if whole else None
+        return [report for _, report in sorted(reports.items())] if whole else []
 
     def stop(self) -> None:
         """Hangs up."""
@@ -230,7 +230,7 @@ class RemoteReplica:
         with self._reported:
             waited_for = self._reports.get(message.number)
             if waited_for is not None:
-                waited_for.append(message)
+                waited_for[process] = message
                 self._reported.notify_all()
 
     def _ended(self, error: Exception | None) -> None:

@@ -16,7 +16,6 @@ from eddyline.adapter.engine import Engine
 from eddyline.adapter.memory_size import bytes_of, memory_size
 from eddyline.adapter.provisioning import Provisioning
 from eddyline.adapter.session import Session
-from eddyline.adapter.system_settings import INTERACTIVE_RUNTIME
 from eddyline.errors import (
     DatabaseError,
     DataError,
@@ -81,7 +80,7 @@ def connect(
         interactive=interactive,
         memory_limit_bytes=memory_limit_bytes,
         process_settings=process_settings,
-        provisioning=_provisioning(processes, workers, interactive=interactive),
+        provisioning=Provisioning(workers, processes, interactive) if processes else None,
     )
     return Connection(engine, owner=True)
 
@@ -102,13 +101,6 @@ def _memory_limit(value: int | str | None) -> int | None:
             hint='give bytes, or a size with a unit: "512MB", "2GB"',
         )
     return size
-
-
-def _provisioning(processes: int, workers: int, *, interactive: bool) -> Provisioning | None:
-    if not processes:
-        return None
-    override = {INTERACTIVE_RUNTIME: "on" if interactive else "off"}
-    return Provisioning(workers=workers, processes=processes, overrides=override)
 
 
 class Connection:

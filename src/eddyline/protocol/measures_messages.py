@@ -28,22 +28,29 @@ class ReportMeasures(msgspec.Struct, frozen=True, tag_field="op", tag="report_me
 
 
 class ProcessMeasures(msgspec.Struct, frozen=True, tag_field="op", tag="process_measures"):
-    """``hold_gap_us``: None where there is only one runtime."""
+    """``hold_gap_us``: None where there is only one runtime.
+
+    ``soft_assertions``: how many have failed.  ``gil_holds``, ``gil_seconds``: waits for the interpreter's lock, in
+    buckets and altogether; none where they are not sampled.
+    """
 
     number: int
     runtimes: tuple[RuntimeMeasures, ...]
     hold_gap_us: int | None = None
+    soft_assertions: int = 0
+    gil_holds: tuple[int, ...] = ()
+    gil_seconds: float = 0.0
 
     @staticmethod
-    def of_processes(parts: Iterable[ProcessMeasures]) -> ProcessMeasures:
-        """Of at least one process: sums by role, and the widest gap."""
+    def of_runtimes(parts: Iterable[ProcessMeasures]) -> tuple[tuple[RuntimeMeasures, ...], int | None]:
+        """Of all processes together: sums by role, and the widest gap."""
         parts = list(parts)
         by_role: dict[str, list[RuntimeMeasures]] = {}
         for part in parts:
             for runtime in part.runtimes:
                 by_role.setdefault(runtime.role, []).append(runtime)
         gaps = [part.hold_gap_us for part in parts if part.hold_gap_us is not None]
-        return ProcessMeasures(parts[0].number, tuple(map(_sum, by_role.values())), max(gaps, default=None))
+        return tuple(map(_sum, by_role.values())), max(gaps, default=None)
 
 
 def _sum(parts: list[RuntimeMeasures]) -> RuntimeMeasures:

@@ -156,13 +156,17 @@ class PeekResponse(msgspec.Struct, frozen=True, tag_field="op", tag="peek_respon
 
 
 class SubscribeResponse(msgspec.Struct, frozen=True, tag_field="op", tag="subscribe_response"):
-    """The consolidated changes of ``lower <= t < upper``.  ``upper`` empty: the end.  An error ends it."""
+    """The consolidated changes of ``lower <= t < upper``.  ``upper`` empty: the end.  An error ends it.
+
+    ``hint``: of the error.
+    """
 
     id: str
     lower: int
     upper: int
     rows: RowBatch | None = None
     error: tuple[str, str, str | None] | None = None
+    hint: str | None = None
 
 
 class Status(msgspec.Struct, frozen=True, tag_field="op", tag="status"):

@@ -27,6 +27,7 @@ from eddyline.sql.extensions import ShowCreateSyntax, ShowObjectsSyntax
 from eddyline.sql.parse import ParsedStatement
 from eddyline.sql.reading import bind_as_of, bind_select, bind_subscribe
 from eddyline.sql.session_statements import (
+    bind_alter_replica,
     bind_alter_system,
     bind_deallocate,
     bind_discard,
@@ -34,6 +35,7 @@ from eddyline.sql.session_statements import (
     bind_prepare,
     bind_set,
     bind_show,
+    bind_show_replica,
     bind_transaction,
 )
 from eddyline.sql.show_create import bind_show_create
@@ -103,12 +105,14 @@ def _explain_extension(binding: StatementBinding) -> Statement:
 
 
 _BINDERS: Final[dict[str, Binder]] = {
+    "AlterReplicaSyntax": bind_alter_replica,
     "AsOfSyntax": bind_as_of,
     "DefaultIndexSyntax": bind_default_index,
     "ExplainObjectSyntax": bind_explain_object,
     "ExplainSyntax": _explain_extension,
     "ShowCreateSyntax": _show_create,
     "ShowObjectsSyntax": _show_objects,
+    "ShowReplicaSyntax": bind_show_replica,
     "SubscribeSyntax": bind_subscribe,
     "copy_stmt": bind_copy,
     "create_schema_stmt": bind_create_schema,

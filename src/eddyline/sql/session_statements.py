@@ -10,6 +10,7 @@ from eddyline.sql.ast import AstNode, enum_name, expect_fields, kind_of, unwrap
 from eddyline.sql.parse import ParsedStatement
 from eddyline.sql.statement_binding import StatementBinding
 from eddyline.sql.statements import (
+    AlterReplica,
     AlterSystem,
     Begin,
     Commit,
@@ -25,11 +26,13 @@ from eddyline.sql.statements import (
     Set,
     SetTransaction,
     Show,
+    ShowReplica,
     Statement,
 )
 from eddyline.sql.type_names import type_of_name
 
 __all__ = [
+    "bind_alter_replica",
     "bind_alter_system",
     "bind_deallocate",
     "bind_discard",
@@ -37,6 +40,7 @@ __all__ = [
     "bind_prepare",
     "bind_set",
     "bind_show",
+    "bind_show_replica",
     "bind_transaction",
 ]
 
@@ -117,6 +121,22 @@ def bind_alter_system(binding: StatementBinding) -> Statement:
             return AlterSystem(None, None)
         case _:
             return AlterSystem(name, None)
+
+
+def bind_alter_replica(binding: StatementBinding) -> Statement:
+    """ALTER CLUSTER REPLICA SET and RESET; of what is set twice, the last counts."""
+    parsed, syntax = binding.parsed, binding.parsed.node
+    if syntax.reset is None:
+        return AlterReplica(None)
+    changes: dict[str, tuple[str, ...] | None] = dict.fromkeys(map(str, syntax.reset))
+    for node in syntax.assignments:
+        given = enum_name(node, "kind") == "VAR_SET_VALUE"  # or it is DEFAULT
+        changes[str(node.name).lower()] = tuple(_setting_value(a, parsed) for a in node.args) if given else None
+    return AlterReplica(changes)
+
+
+def bind_show_replica(_binding: StatementBinding) -> Statement:
+    return ShowReplica()
 
 
 def _setting_value(node: AstNode, parsed: ParsedStatement) -> str:

@@ -384,6 +384,18 @@ class AlterSystem:
 
 
 @dataclass(frozen=True, slots=True)
+class AlterReplica:
+    """Settings of the replica alone, by name; None: the database's.  ``changes`` None: all of them are."""
+
+    changes: Mapping[str, tuple[str, ...] | None] | None
+
+
+@dataclass(frozen=True, slots=True)
+class ShowReplica:
+    """The settings that hold for the replica, and where each comes from."""
+
+
+@dataclass(frozen=True, slots=True)
 class Show:
     """``name`` "all": every setting."""
 
@@ -435,6 +447,8 @@ Statement: TypeAlias = (
     | Deallocate
     | Set
     | AlterSystem
+    | AlterReplica
+    | ShowReplica
     | Show
     | Reset
     | Discard
