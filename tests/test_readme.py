@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import eddyline
+from eddyline.expr.functions import registered_aggregates, registered_names
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
@@ -42,3 +43,12 @@ def test_named_files_and_commands_exist(page: Path) -> None:
     commands = re.findall(r"(?:`|^)make ([a-z-]+)", text, re.MULTILINE)
     assert [f for f in files if not (ROOT / f).exists()] == []
     assert set(commands) <= set(targets)
+
+
+def test_the_page_of_limits_lists_the_functions_that_there_are() -> None:
+    text = (ROOT / "docs" / "limits.md").read_text(encoding="utf-8")
+    section = text.split("## Functions there are")[1].split("\n## ")[0]
+    scalar, aggregates = (set(re.findall(r"`(\w+)`", part)) for part in section.split("\n\n")[1:3])
+    operators = {"u+", "u-", "like_escape"}  # of grammars of their own
+    assert scalar == {name for name in registered_names() - operators if name[0].isalpha()}
+    assert aggregates == registered_aggregates()

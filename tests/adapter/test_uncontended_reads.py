@@ -73,18 +73,29 @@ def test_an_answer_reaches_its_waiter_before_the_controller(db: eddyline.Connect
     assert waiter.answer == PeekResponse("p", canceled=True)
 
 
-def test_a_held_lock_of_the_engine_delays_no_answer_of_a_sent_lookup(db: eddyline.Connection) -> None:
+def test_a_held_lock_of_the_engine_delays_no_answer_of_a_sent_lookup(
+    db: eddyline.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The first answer is not in the way of the second: whoever made it does not wait for the lock to tell of it."""
     engine = db._engine
     item = engine.catalog.snapshot().view().resolve(None, "t_k")
     assert item is not None
     everything = Mfp((), (0, 1), (INTEGER, INTEGER))
     waiters = [Waiter() for _ in range(3)]
+    expected = threading.Event()
+    deliver = engine._deliver
+
+    def deliver_once_expected(response: PeekResponse) -> None:
+        assert expected.wait(10)  # an answer that is quicker than ``expect`` is told with the lock
+        deliver(response)
+
+    monkeypatch.setattr(engine, "_deliver", deliver_once_expected)
     with engine.control() as controller:
         at = engine.store.newest_write(item.depends_on | {str(item.on)})
         for key, waiter in enumerate(waiters):
             uuid = controller.peek(item.id, at, everything, key_types=(INTEGER,), keys=((key,),))
             engine.expect(uuid, waiter)
+        expected.set()
         assert [waiter.wait(10) for waiter in waiters] == [True] * 3
         assert len(controller._peeks) == 3, "it hears of them when its turn comes"
     assert not engine._controller._peeks

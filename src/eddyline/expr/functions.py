@@ -37,6 +37,7 @@ from eddyline.expr.registry import (
     aggregate_overloads,
     implementation,
     overloads,
+    registered_aggregates,
     registered_names,
 )
 
@@ -48,6 +49,7 @@ __all__ = [
     "aggregate_overloads",
     "implementation",
     "overloads",
+    "registered_aggregates",
     "registered_names",
     "same_type",
 ]

@@ -37,6 +37,7 @@ __all__ = [
     "implements",
     "merge_errors",
     "overloads",
+    "registered_aggregates",
     "registered_names",
     "sql_name",
 ]
@@ -229,6 +230,11 @@ def aggregate_overloads(name: str) -> tuple[AggregateOverload, ...]:
 def registered_names() -> frozenset[str]:
     """Every function and operator name that has an overload."""
     return frozenset(_OVERLOADS)
+
+
+def registered_aggregates() -> frozenset[str]:
+    """Every aggregate's name."""
+    return frozenset(_AGGREGATES)
 
 
 def sql_name(implementation: str) -> str:
