@@ -205,7 +205,7 @@ class Catalog:
 
     _current: CatalogSnapshot = field(default_factory=CatalogSnapshot.initial)
     _lock: threading.Lock = field(default_factory=threading.Lock)
-    _ids: itertools.count[int] = field(default_factory=lambda: itertools.count(1))
+    _next_id: int = 1  # guarded by _lock
     _drafts: itertools.count[int] = field(default_factory=lambda: itertools.count(1))
 
     def snapshot(self) -> CatalogSnapshot:
@@ -214,7 +214,19 @@ class Catalog:
     def allocate_id(self) -> str:
         """A fresh item id: "u1", "u2" …; one that a rolled-back statement took is not used again."""
         with self._lock:
-            return f"u{next(self._ids)}"
+            number, self._next_id = self._next_id, self._next_id + 1
+            return f"u{number}"
+
+    @property
+    def next_id(self) -> int:
+        """No item has this number yet, nor a higher one."""
+        with self._lock:
+            return self._next_id
+
+    def restore(self, snapshot: CatalogSnapshot, next_id: int) -> None:
+        """Begins with what a directory has.  Before anybody else uses the catalog."""
+        with self._lock:
+            self._current, self._next_id = snapshot, next_id
 
     def draft_of(self, snapshot: CatalogSnapshot) -> CatalogSnapshot:
         """``snapshot`` as the next draft; that of a change keeps what is unbuilt."""

@@ -14,7 +14,8 @@ from dataclasses import replace
 from eddyline.adapter import catalog_changes as changes
 from eddyline.adapter.catalog import CatalogSnapshot
 from eddyline.adapter.catalog_changes import Change
-from eddyline.adapter.engine import Engine
+from eddyline.adapter.catalog_documents import catalog_changes
+from eddyline.adapter.engine import CommitUnderWay, Engine
 from eddyline.adapter.object_names import object_names
 from eddyline.adapter.outcome import Outcome
 from eddyline.adapter.read import ReadContext
@@ -44,8 +45,9 @@ from eddyline.sql.statements import (
     Drop,
     DropSchema,
 )
+from eddyline.storage.log import Changes
 
-__all__ = ["Definition", "commit_with_definitions", "define", "maintained_relation"]
+__all__ = ["Definition", "commit_with_definitions", "define", "maintained_relation", "make"]
 
 Definition = (
     AlterRename
@@ -120,12 +122,12 @@ def _draft(engine: Engine, definition: Defining, snapshot: CatalogSnapshot, *, c
 
 
 def commit_with_definitions(
-    engine: Engine, definitions: Sequence[Defining], writes: Mapping[str, Batch]
-) -> Time | None:
+    engine: Engine, definitions: Sequence[Defining], writes: Mapping[str, Batch], *, wait: bool
+) -> CommitUnderWay | None:
     """Applies ``definitions`` in order and commits ``writes``, all or nothing; None if nothing changed.
 
-    Rows for tables that there are not in the end are left out.  Raises as the definitions do, and as
-    ``TableStore.append``.
+    Rows for tables that there are not in the end are left out.  Definitions are safe and visible when it returns.
+    ``wait``: as for ``Engine.begin_commit``.  Raises as the definitions do, and as that.
     """
     with engine.commit_lock:
         base = snapshot = engine.catalog.snapshot()
@@ -137,23 +139,30 @@ def commit_with_definitions(
         if snapshot is base and not rows:
             return None
         at = engine.timeline.allocate()
+        if snapshot is base:
+            return engine.begin_commit(rows, at, wait=wait)
         made: list[CatalogItem] = []
         try:
             for definition, change in zip(definitions, done, strict=True):
                 created = change.created
                 if created is not None and created.id == definition.id:
-                    _make(engine, created, change.snapshot.view((created.schema,)), at)
+                    make(engine, created, change.snapshot.view((created.schema,)), at)
                     made.append(created)
-            engine.store.append(rows, at)
+            begun = engine.begin_commit(rows, at, _stored(engine, base, snapshot))
+            engine.finish_commit(begun)
         except BaseException:
             _drop_collections(engine, reversed(made))
             raise
-        engine.timeline.committed(at)
         engine.catalog.publish(base, snapshot)
         dropped = [item for change in done for item in change.dropped]
         _drop_collections(engine, dropped)
         engine.dropped(dropped)
-        return at
+        return begun
+
+
+def _stored(engine: Engine, base: CatalogSnapshot, changed: CatalogSnapshot) -> Changes:
+    """What the directory of the database is told of the definitions."""
+    return Changes() if engine.durability is None else catalog_changes(base, changed, engine.catalog.next_id)
 
 
 def _drop_collections(engine: Engine, dropped: Iterable[CatalogItem]) -> None:
@@ -163,7 +172,7 @@ def _drop_collections(engine: Engine, dropped: Iterable[CatalogItem]) -> None:
                 controller.drop(item.id)
 
 
-def _make(engine: Engine, item: CatalogItem, view: CatalogView, at: Time) -> None:
+def make(engine: Engine, item: CatalogItem, view: CatalogView, at: Time) -> None:
     """The collection or the dataflow of a new item."""
     if item.kind is ItemKind.TABLE:
         with engine.control() as controller:

@@ -1,8 +1,9 @@
 """One database: catalog, storage, controller, replica, timeline, shared by all its sessions.
 
-Locks, in order: ``commit_lock`` (one commit or definition at a time), then ``_control`` (every call that changes the
-controller; held for O(1) steps, never while waiting for the replica), then ``_answers`` (who waits for which peek),
-then storage's own; ``_moved`` is the innermost.
+Locks, in order: ``commit_lock`` (one commit or definition at a time; commits of rows wait for the disk without it),
+then those of the directory, if there is one, then ``_control`` (every call that changes the controller; held for O(1)
+steps, never while waiting for the replica), then ``_answers`` (who waits for which peek), then storage's own;
+``_moved`` is the innermost.
 
 A thread that is preempted in the middle of an O(1) step keeps others waiting for as long as the machine pleases.
 Therefore a lookup that its index has sealed takes neither ``commit_lock`` nor ``_control``; an answer reaches whoever
@@ -22,12 +23,14 @@ import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import NamedTuple
 
 from eddyline.adapter.catalog import Catalog
+from eddyline.adapter.catalog_documents import setting_changes, settings_of
 from eddyline.adapter.control_lock import ControlLock
+from eddyline.adapter.durability import Durability
 from eddyline.adapter.locks import LockTable
 from eddyline.adapter.metrics import DatabaseMetrics, exposition
 from eddyline.adapter.process_parameters import (
@@ -40,6 +43,7 @@ from eddyline.adapter.process_parameters import (
 from eddyline.adapter.provisioning import OVERRIDABLE, Provisioning, in_force, replica_parameters, replica_spec
 from eddyline.adapter.recovery import Recovery
 from eddyline.adapter.system_settings import (
+    FSYNC,
     GIL_SAMPLING,
     INTERACTIVE_DATAFLOWS,
     INTERACTIVE_RUNTIME,
@@ -56,22 +60,25 @@ from eddyline.controller.controller import Collections, Controller
 from eddyline.controller.events import Event, PeekAnswered, ReplicaFailed, SubscriptionChanged
 from eddyline.controller.processes import ReplicaProcesses, ReplicaSpec
 from eddyline.controller.remote import RemoteReplica
-from eddyline.errors import Error, InterfaceError, make_error
+from eddyline.errors import DatabaseError, Error, InterfaceError, make_error
 from eddyline.protocol.delivery import Delivery
 from eddyline.protocol.measures_messages import ProcessMeasures
 from eddyline.protocol.messages import Peek, PeekResponse, Response, Status, SubscribeResponse
 from eddyline.repr.batch import Batch
 from eddyline.repr.time import Time
 from eddyline.sql.catalog_view import CatalogItem
+from eddyline.storage.group_commit import QueuedCommit
+from eddyline.storage.log import Changes
 from eddyline.storage.store import TableStore
 from eddyline.trace.hasher import Hasher
 from eddyline.trace.point_probe import Found, PointProbe
 
-__all__ = ["Engine", "Feed", "Waiter"]
+__all__ = ["CommitUnderWay", "Engine", "Feed", "Waiter"]
 
 _log = logging.getLogger("eddyline.engine")
 _PLAN_CACHE_SIZE = 1024
 _MEASURES_SECONDS = 1.0
+_NO_CHANGES = Changes()
 
 
 def _host_defaults(*, may_set: bool) -> dict[str, str]:
@@ -110,8 +117,18 @@ class Feed(NamedTuple):
     reads: frozenset[str]
 
 
+@dataclass(frozen=True, slots=True)
+class CommitUnderWay:
+    """``queued``: what it waits for until it is visible; None if it is."""
+
+    time: Time
+    queued: QueuedCommit | None
+
+
 class Engine:
-    """``provisioning``: a replica in processes of its own; without, one of ``workers`` threads in this process.
+    """``durability``: the directory that it is kept in, which it closes; None: in memory.  See ``adapter.restoring``.
+
+    ``provisioning``: a replica in processes of its own; without, one of ``workers`` threads in this process.
 
     ``process_settings``: where process settings begin; without processes of its own, the thread switch interval alone,
     and whether it may be set at all.
@@ -127,12 +144,17 @@ class Engine:
         process_settings: bool | Mapping[str, str] = True,
         provisioning: Provisioning | None = None,
         clock: Callable[[], int] = wall_clock,
+        durability: Durability | None = None,
     ) -> None:
+        self.durability = durability
         self.workers = workers
         self.interactive = interactive
         self._provisioning = provisioning
         self._may_set = bool(process_settings) or process_settings == {}
         self.system = SystemSettings(None if provisioning is not None else _host_defaults(may_set=self._may_set))
+        self._stored_settings: dict[str, str] = {}  # what the directory has; changed with the commit lock held
+        if durability is not None:
+            self._restore_settings(settings_of(durability.documents))
         if isinstance(process_settings, Mapping):
             for name, value in process_settings.items():
                 self._check_process_setting(name)
@@ -142,7 +164,8 @@ class Engine:
         self.metrics = DatabaseMetrics()
         self._gil_sampler = GilSampler(self.metrics.gil)
         self.hasher = Hasher()
-        self.timeline = Timeline(clock)
+        newest, reserved = (Time(0), Time(0)) if durability is None else (durability.newest, durability.reserved)
+        self.timeline = Timeline(clock, newest=newest, reserved=reserved)
         self.locks = LockTable()
         self.catalog = Catalog()
         self.store = TableStore(self.hasher)
@@ -231,6 +254,8 @@ class Engine:
         if self._processes is not None:
             self._processes.close()
         self._guest.close()
+        if self.durability is not None:
+            self.durability.close()
 
     @property
     def replica_processes(self) -> ReplicaProcesses | None:
@@ -252,19 +277,41 @@ class Engine:
 
         42704 for an unknown name, 22023 for a value that is none of its, 0A000 for what is the program's to set.
         """
+        if values is not None:
+            assert name is not None
+            if name in PROCESS_SETTINGS:
+                self._check_process_setting(name)
+        with self.commit_lock:
+            after = self.system.after(self._stored_settings, name, values)
+            if self.durability is not None:
+                put, removed = setting_changes(self._stored_settings, after)
+                self.durability.put_documents(put, removed)
+                self._stored_settings = after
+            return self._take_settings(name, values)
+
+    def _take_settings(self, name: str | None, values: tuple[str, ...] | None) -> tuple[str, ...]:
         with self._control:
             if values is None:
                 self.system.reset(name)
             else:
                 assert name is not None
-                if name in PROCESS_SETTINGS:
-                    self._check_process_setting(name)
                 self.system.set(name, values)
             self._controller.one_shot_reads = self.system.enabled(INTERACTIVE_DATAFLOWS)
             self._configure()
             overridden = self._provisioning is not None and name in self._provisioning.overrides
         self._gil_sampler.run(on=self.system.enabled(GIL_SAMPLING) and not self._closed)
         return (f'the replica has a value of its own for "{name}"',) if overridden else ()
+
+    def _restore_settings(self, stored: dict[str, str]) -> None:
+        """Those of the directory that mean anything here and now; the others stay in it."""
+        self._stored_settings = stored
+        for name, value in stored.items():
+            try:
+                if name in PROCESS_SETTINGS:
+                    self._check_process_setting(name)
+                self.system.set(name, (value,))
+            except DatabaseError as problem:
+                _log.warning("setting %s of the directory is not obeyed: %s", name, problem.message)
 
     def alter_replica(self, changes: Mapping[str, tuple[str, ...] | None] | None) -> tuple[str, ...]:
         """Stores values of settings for the replica, which win over the database's; gives notices.
@@ -567,10 +614,49 @@ class Engine:
     def commit(self, writes: Mapping[str, Batch]) -> Time:
         """Commits at a fresh time and returns it; see ``TableStore.append`` for what it refuses."""
         with self.commit_lock:
-            at = self.timeline.allocate()
+            begun = self.begin_commit(writes, self.timeline.allocate())
+        return self.finish_commit(begun)
+
+    def begin_commit(
+        self, writes: Mapping[str, Batch], at: Time, changes: Changes = _NO_CHANGES, *, wait: bool = True
+    ) -> CommitUnderWay:
+        """Checks the commit and gives it its place; ``finish_commit`` must follow.  Needs the commit lock.
+
+        Without ``wait`` it is made visible before it is safe.  ``changes``: what else a directory is told.  Raises as
+        ``TableStore.append``, and what the directory's disk refuses (53100 …); then nothing is left of it.
+        """
+        durability = self.durability
+        if durability is None:
             self.store.append(writes, at)
             self.timeline.committed(at)
-        return at
+            return CommitUnderWay(at, None)
+        if not wait or not (writes or changes):
+            durability.group.reserve(at)
+        ticket = durability.group.ticket()
+        prepared = self.store.prepare(writes, at)
+
+        def publish() -> None:
+            self.store.publish(prepared)
+            self.timeline.committed(at)
+
+        def take_back() -> None:
+            self.store.take_back(prepared)
+
+        queued = QueuedCommit(at, prepared.rows, changes, publish, take_back)
+        durability.group.add(queued, ticket, wait=wait)
+        return CommitUnderWay(at, None if queued.early else queued)
+
+    def finish_commit(self, begun: CommitUnderWay) -> Time:
+        """Returns once the commit is safe and visible.  Raises what took it back (53100 …)."""
+        if begun.queued is not None:
+            assert self.durability is not None
+            self.durability.group.wait(begun.queued)
+        return begun.time
+
+    def start_upkeep(self) -> None:
+        """Once the directory's tables are in the store."""
+        if self.durability is not None:
+            self.durability.start(self.store, to_disk=lambda: self.system.enabled(FSYNC))
 
     # -- plans ----------------------------------------------------------------------------------------------------
 
@@ -599,7 +685,10 @@ _OPEN: weakref.WeakSet[Engine] = weakref.WeakSet()
 
 def _close_all() -> None:
     for engine in list(_OPEN):
-        engine.close()
+        try:
+            engine.close()
+        except Error as problem:
+            _log.error("a database is closed without all that was acknowledged: %s", problem.message)
 
 
 atexit.register(_close_all)

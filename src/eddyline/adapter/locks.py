@@ -1,7 +1,8 @@
 """Write locks on tables, held by transactions from read to commit.
 
 Invariants:
-I1  a table has at most one owner; an owner may take a lock that it holds again (no count: release is all at once);
+I1  a table has at most one owner, or several sharers, or one that is both; an owner may take a lock that it holds again
+    (no count: release is all at once);
 I2  a wait that would close a cycle of owners is refused (40P01) before it begins, so waits end.
 ``_mutex`` is held for O(owners) steps and never across a wait for anything but itself.
 """
@@ -18,13 +19,15 @@ __all__ = ["LockTable", "Owner"]
 
 
 class Owner:
-    """One transaction, as the lock table knows it."""
+    """One transaction, as the lock table knows it: what it has alone, what it shares, what it waits for and how."""
 
-    __slots__ = ("held", "waits_for")
+    __slots__ = ("held", "shared", "waits_for", "waits_to_share")
 
     def __init__(self) -> None:
         self.held: set[str] = set()
+        self.shared: set[str] = set()
         self.waits_for: str | None = None
+        self.waits_to_share = False
 
 
 class LockTable:
@@ -32,6 +35,7 @@ class LockTable:
         self._mutex = threading.Lock()
         self._released = threading.Condition(self._mutex)
         self._owners: dict[str, Owner] = {}
+        self._sharers: dict[str, set[Owner]] = {}
         self._closed = False
 
     def acquire(
@@ -42,8 +46,11 @@ class LockTable:
         deadline: float | None,
         timeout_s: float | None,
         cancelled: Callable[[], bool],
+        shared: bool = False,
     ) -> None:
         """Takes the locks of ``tables`` for ``owner``, in id order; ``deadline`` is on the monotonic clock.
+
+        ``shared``: beside others that share them; for those who add rows and read none.
 
         Raises 40P01 on a deadlock, 55P03 after ``timeout_s`` of waiting for one table, 57014 past the deadline and
         when ``cancelled()``, 57P01 when the database closes.  Locks taken before the failure stay with the owner until
@@ -51,7 +58,7 @@ class LockTable:
         """
         with self._mutex:
             for table in sorted(tables):
-                self._acquire_one(owner, table, deadline, timeout_s, cancelled)
+                self._acquire_one(owner, table, deadline, timeout_s, cancelled, shared=shared)
 
     def _acquire_one(
         self,
@@ -60,13 +67,15 @@ class LockTable:
         deadline: float | None,
         timeout_s: float | None,
         cancelled: Callable[[], bool],
+        *,
+        shared: bool,
     ) -> None:
         began = time.monotonic()
         try:
-            while (holder := self._owners.get(table)) is not None and holder is not owner:
+            while blocking := self._blocking(owner, table, shared=shared):
                 if self._closed:
                     raise make_error("57P01", "the database was closed")
-                if self._closes_cycle(owner, holder):
+                if self._closes_cycle(owner, blocking):
                     raise make_error("40P01", "deadlock detected", hint="retry the transaction")
                 if cancelled():
                     raise make_error("57014", "canceling statement due to user request")
@@ -74,20 +83,36 @@ class LockTable:
                     raise make_error("57014", "canceling statement due to statement timeout")
                 if timeout_s is not None and time.monotonic() >= began + timeout_s:
                     raise make_error("55P03", "canceling statement due to lock timeout")
-                owner.waits_for = table
+                owner.waits_for, owner.waits_to_share = table, shared
                 # Woken by every release; the bound lets cancellation and the deadline be seen.
                 self._released.wait(0.05)
         finally:
             owner.waits_for = None
-        self._owners[table] = owner
-        owner.held.add(table)
+        if not shared:
+            self._owners[table] = owner
+            owner.held.add(table)
+        elif table not in owner.held:
+            self._sharers.setdefault(table, set()).add(owner)
+            owner.shared.add(table)
 
-    def _closes_cycle(self, owner: Owner, holder: Owner) -> bool:
-        seen: Owner | None = holder
-        while seen is not None and seen.waits_for is not None:
-            seen = self._owners.get(seen.waits_for)
-            if seen is owner:
+    def _blocking(self, owner: Owner, table: str, *, shared: bool) -> list[Owner]:
+        """Who has to let go of the lock first."""
+        alone = self._owners.get(table)
+        found = [] if alone is None else [alone]
+        if not shared:
+            found += self._sharers.get(table, ())
+        return [other for other in found if other is not owner]
+
+    def _closes_cycle(self, owner: Owner, blocking: list[Owner]) -> bool:
+        seen: set[Owner] = set()
+        stack = list(blocking)
+        while stack:
+            other = stack.pop()
+            if other is owner:
                 return True
+            if other not in seen and other.waits_for is not None:
+                stack += self._blocking(other, other.waits_for, shared=other.waits_to_share)
+            seen.add(other)
         return False
 
     def close(self) -> None:
@@ -98,10 +123,16 @@ class LockTable:
 
     def release(self, owner: Owner) -> None:
         """Gives back every lock of ``owner``."""
-        if not owner.held:
+        if not owner.held and not owner.shared:
             return
         with self._mutex:
             for table in owner.held:
                 del self._owners[table]
+            for table in owner.shared:
+                sharers = self._sharers[table]
+                sharers.discard(owner)
+                if not sharers:
+                    del self._sharers[table]
             owner.held.clear()
+            owner.shared.clear()
             self._released.notify_all()

@@ -382,12 +382,15 @@ class Session:
         if not transaction.changed:
             return None
         engine = self._engine
+        settings = self._settings.in_force
         engine.locks.acquire(
             transaction.owner,
-            transaction.writes,
+            # What else it writes it only adds to, for which nobody has to be kept out but who reads it to write it.
+            transaction.writes.keys() - transaction.owner.held,
             deadline=interrupt.deadline,
-            timeout_s=self._settings.in_force.lock_timeout_s,
+            timeout_s=settings.lock_timeout_s,
             cancelled=interrupt.cancelled,
+            shared=True,
         )
         writes = {t: Batch.concat(b[0].types, b) for t, b in transaction.writes.items()}
         with engine.commit_lock:  # nobody writes or drops between the checks and the commit
@@ -397,7 +400,8 @@ class Session:
                 raise make_error("40001", "a table of the transaction was dropped meanwhile")
             transaction.check_reads(engine)
             interrupt.check()
-            return commit_with_definitions(engine, transaction.definitions, writes)
+            begun = commit_with_definitions(engine, transaction.definitions, writes, wait=settings.synchronous)
+        return None if begun is None else engine.finish_commit(begun)
 
     def commit(self) -> Time | None:
         """Commits the open transaction; its time, None if it wrote nothing or there is none."""

@@ -13,7 +13,14 @@ from typing import NamedTuple
 
 from eddyline.adapter.memory_size import bytes_of, memory_size
 from eddyline.adapter.switch import on_or_off
-from eddyline.adapter.system_settings import MAX_RESULT_SIZE, MAX_SUBSCRIPTION_BACKLOG, QUERY_MAX_MEMORY, SystemSettings
+from eddyline.adapter.system_settings import (
+    MAX_RESULT_SIZE,
+    MAX_SUBSCRIPTION_BACKLOG,
+    QUERY_MAX_MEMORY,
+    SYNCHRONOUS_COMMIT,
+    SystemSettings,
+    synchronous,
+)
 from eddyline.errors import make_error, unsupported
 from eddyline.expr.timezone import named_zone
 from eddyline.protocol.read_costs import ReadBounds
@@ -148,6 +155,7 @@ _SETTINGS = {
     "session_authorization": _Setting("postgres", None),
     "standard_conforming_strings": _Setting("on", _only("on")),
     "statement_timeout": _Setting("0", _duration),
+    SYNCHRONOUS_COMMIT: _Setting("", synchronous, inherited=True),
     "timezone": _Setting("UTC", _zone),
     "transaction_isolation": _Setting(STRICT_SERIALIZABLE, _isolation),
     "transaction_read_only": _Setting("off", on_or_off),
@@ -172,6 +180,7 @@ class InForce(NamedTuple):
     search_path: tuple[str, ...]
     zone: str | None
     read_bounds: ReadBounds
+    synchronous: bool
 
 
 class Settings:
@@ -199,6 +208,7 @@ class Settings:
                 search_path=_path_of(self.get("search_path")),
                 zone=None if self.get("timezone") == "UTC" else self.get("timezone"),
                 read_bounds=ReadBounds(result=self.bytes(MAX_RESULT_SIZE), memory=self.bytes(QUERY_MAX_MEMORY)),
+                synchronous=self.get(SYNCHRONOUS_COMMIT) == "on",
             )
             self._in_force = (self.state, version, values)
         return self._in_force[2]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import logging
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
@@ -13,7 +14,7 @@ from eddyline.adapter.object_names import object_names
 from eddyline.adapter.outcome import Change, SubscriptionFeed
 from eddyline.adapter.read import Interrupt, ReadContext, held_time, imported
 from eddyline.adapter.read_plan import everything_read, plan_read, refuse_system_relations
-from eddyline.errors import Error, make_error, unsupported
+from eddyline.errors import Error, OperationalError, make_error, unsupported
 from eddyline.expr.ir import Literal
 from eddyline.plan.column_names import name_operators
 from eddyline.plan.dataflow import DataflowDescription
@@ -26,6 +27,8 @@ from eddyline.sql.catalog_view import CatalogItem
 from eddyline.sql.statements import Subscribe
 
 __all__ = ["open_subscription"]
+
+_log = logging.getLogger("eddyline.engine")
 
 _ids = itertools.count(1)
 _TICK_S = 0.05
@@ -151,7 +154,11 @@ class _Running:
         store, now = self._engine.store, time.monotonic()
         due = self._until != EMPTY and store.tables_upper < self._until <= self._engine.timeline.now()
         if due or (self._progress and now - news > _PROGRESS_S):
-            self._engine.commit({})
+            try:
+                self._engine.commit({})
+            except OperationalError as problem:
+                # The disk of the directory is full, say: the time closes once it is not.
+                _log.warning("a time is not closed: %s", problem.message)
             return now
         return news
 

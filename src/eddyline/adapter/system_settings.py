@@ -4,6 +4,7 @@
 ``enable_compute_interactive_runtime``: whether a replica gets an interactive runtime, looked at when it is made:
 an override stored for one replica wins, and one that cannot be read falls back to the value here, not to the default.
 ``enable_gil_sampling``: whether a thread of each process measures how long the interpreter lock is held.
+``fsync``, ``synchronous_commit``: when commits of a database in a directory are safe; sessions begin with the second.
 ``max_result_size``, ``query_max_memory``, ``max_subscription_backlog``: what sessions begin with; SET overrides them.
 The process settings: see ``process_parameters``.
 """
@@ -21,22 +22,34 @@ from eddyline.adapter.switch import on_or_off
 from eddyline.errors import DatabaseError, make_error
 
 __all__ = [
+    "FSYNC",
     "GIL_SAMPLING",
     "INTERACTIVE_DATAFLOWS",
     "INTERACTIVE_RUNTIME",
     "MAX_RESULT_SIZE",
     "MAX_SUBSCRIPTION_BACKLOG",
     "QUERY_MAX_MEMORY",
+    "SYNCHRONOUS_COMMIT",
     "SystemSettings",
+    "synchronous",
 ]
 
 _log = logging.getLogger("eddyline.engine")
 INTERACTIVE_DATAFLOWS = "enable_compute_interactive_dataflows"
 INTERACTIVE_RUNTIME = "enable_compute_interactive_runtime"
 GIL_SAMPLING = "enable_gil_sampling"
+FSYNC = "fsync"
+SYNCHRONOUS_COMMIT = "synchronous_commit"
 MAX_RESULT_SIZE = "max_result_size"
 QUERY_MAX_MEMORY = "query_max_memory"
 MAX_SUBSCRIPTION_BACKLOG = "max_subscription_backlog"
+
+
+def synchronous(name: str, text: str) -> str:
+    """PostgreSQL's other levels are about standby servers: without one they are its "on"."""
+    if text.strip().lower() in ("local", "remote_write", "remote_apply"):
+        return "on"
+    return on_or_off(name, text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +67,8 @@ _SETTINGS = {
     MAX_RESULT_SIZE: _Setting("1GB", memory_size),
     QUERY_MAX_MEMORY: _Setting("0", memory_size),
     MAX_SUBSCRIPTION_BACKLOG: _Setting("256MB", memory_size),
+    FSYNC: _Setting("on", on_or_off),
+    SYNCHRONOUS_COMMIT: _Setting("on", synchronous),
     **{name: _Setting(setting.default, setting.check) for name, setting in PROCESS_SETTINGS.items()},
 }
 
@@ -113,6 +128,17 @@ class SystemSettings:
             else:
                 self._values[name] = value
             self._version += 1
+
+    def after(self, found: Mapping[str, str], name: str | None, values: tuple[str, ...] | None) -> dict[str, str]:
+        """What becomes of the values ``found`` by ``set``, or ``reset`` if None.  Raises what they would raise."""
+        if values is not None:
+            assert name is not None
+            return {**found, name: self.checked(name, ", ".join(values))}
+        if name is None:
+            return {}
+        if name not in _SETTINGS:
+            raise make_error("42704", f'unrecognized configuration parameter "{name}"')
+        return {other: value for other, value in found.items() if other != name}
 
     def reset(self, name: str | None) -> None:
         for each in _SETTINGS if name is None else (name,):

@@ -11,11 +11,14 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from typing import Final
 
 from eddyline.errors import make_error
 from eddyline.repr.time import MAX_TIME, Time
 
 __all__ = ["Timeline", "wall_clock"]
+
+_NEVER: Final = Time(0)
 
 
 def wall_clock() -> int:
@@ -24,11 +27,15 @@ def wall_clock() -> int:
 
 
 class Timeline:
-    def __init__(self, clock: Callable[[], int] = wall_clock) -> None:
+    """``newest``, ``reserved``: the newest commit of an earlier life, and the latest time it may have handed out."""
+
+    def __init__(
+        self, clock: Callable[[], int] = wall_clock, *, newest: Time = _NEVER, reserved: Time = _NEVER
+    ) -> None:
         self._clock = clock
         self._lock = threading.Lock()
-        self._last_write = 0  # newest time handed out; guarded by _lock
-        self._newest = Time(0)  # newest visible commit; rises under _lock, is read as one reference without it
+        self._last_write = int(reserved)  # newest time handed out; guarded by _lock
+        self._newest = newest  # newest visible commit; rises under _lock, is read as one reference without it
 
     def now(self) -> Time:
         """The clock, never behind the newest commit."""

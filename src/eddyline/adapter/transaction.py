@@ -117,7 +117,7 @@ class Transaction:
 
     def check_reads(self, engine: Engine) -> None:
         """40001 if a table that the transaction has read was written since T*.  Needs the commit lock."""
-        if self.newest is not None and engine.store.newest_write(self.reads) > self.newest:
+        if self.newest is not None and engine.store.newest_prepared(self.reads) > self.newest:
             raise make_error(
                 "40001",
                 "could not serialize access due to read/write dependencies among transactions",

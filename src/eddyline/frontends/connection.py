@@ -15,6 +15,7 @@ from typing import Any
 from eddyline.adapter.engine import Engine
 from eddyline.adapter.memory_size import bytes_of, memory_size
 from eddyline.adapter.provisioning import Provisioning
+from eddyline.adapter.restoring import open_engine
 from eddyline.adapter.session import Session
 from eddyline.errors import (
     DatabaseError,
@@ -47,10 +48,14 @@ def connect(
     process_settings: bool | Mapping[str, str] = True,
     processes: int = 0,
 ) -> Connection:
-    """Opens a new database in memory and returns its first session; ``close()``, or leaving a ``with`` block, ends it.
+    """Opens a database and returns its first session; ``close()``, or leaving a ``with`` block, ends it.
 
         with eddyline.connect() as db:
             db.execute("CREATE TABLE t (a int)")
+
+    It is a new one in memory, or the one in the directory ``path``, which is made if nothing is there.  A directory is
+    open once at a time; what was acknowledged in it survives crashes (``docs/durability.md``).  Materialized views and
+    indexes in it are computed anew, in the background.
 
     ``workers``: threads that maintain views.  ``interactive``: serve reads from a runtime of their own, which
     never waits for maintenance; otherwise one runtime does both.  ``memory_limit``: where ``query_max_memory``
@@ -66,16 +71,16 @@ def connect(
     Loads all compiled kernels first, so that no statement waits for one: 0.3 s from the cache.  The first time on a
     machine they are compiled, with a line on standard error if that takes long.
 
-    Raises 0A000 for a ``path`` (databases in a directory are not supported yet) and for a process setting that is the
-    program's, 22023 for a bad argument, 42704 for an unknown process setting.
+    Raises 0A000 for a process setting that is the program's, and for a directory of a newer format, 22023 for a bad
+    argument, 42704 for an unknown process setting.  For a directory: 55006 while it is open elsewhere, 42809 if it is
+    something else's, XX001 if it is damaged, 42501, 53100 … where the system refuses.
     """
-    if path is not None:
-        raise NotSupportedError("a database in a directory is not supported", hint="connect() opens one in memory")
     _check_count("workers", workers, least=1)
     _check_count("processes", processes, least=0)
     memory_limit_bytes = _memory_limit(memory_limit)
     warm(CompilationProgress().update)
-    engine = Engine(
+    engine = open_engine(
+        path,
         workers=workers,
         interactive=interactive,
         memory_limit_bytes=memory_limit_bytes,
@@ -261,6 +266,19 @@ class Connection:
 
     # -- life
 
+    def backup(self, path: str | os.PathLike[str]) -> None:
+        """Copies the database to the directory ``path``, which must be empty or not be there; statements go on.
+
+        The copy has all that was acknowledged before, is a database like any other, and its checksums are verified.
+        Raises 0A000 for a database in memory, 58P02 if the directory is not empty, XX001 where a file is damaged,
+        53100 … where the system refuses.
+        """
+        self._session.check_usable()
+        durability = self._engine.durability
+        if durability is None:
+            raise NotSupportedError("a database in memory has no files to copy", hint='Open one: connect("directory").')
+        durability.backup(path)
+
     def session(self) -> Connection:
         """Another session on this database: own transaction, settings, prepared statements."""
         self._session.check_usable()
@@ -273,7 +291,9 @@ class Connection:
             self._engine.close()
 
     def __repr__(self) -> str:
-        return f"<eddyline.Connection: {'a database' if self._owner else 'a session'} in memory>"
+        durability = self._engine.durability
+        where = "memory" if durability is None else repr(durability.files.title)
+        return f"<eddyline.Connection: {'a database' if self._owner else 'a session'} in {where}>"
 
     def __enter__(self) -> Connection:
         return self

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from eddyline.adapter.engine import Engine
+from eddyline.adapter.restoring import open_engine
 from eddyline.adapter.session import Session
 from eddyline.errors import Error, make_error
 from eddyline.frontends.http_status import Answer, HttpStatusServer
@@ -36,10 +37,14 @@ _GRACE_S: Final = 5.0
 _DESCRIPTION = """\
 Serves a database to PostgreSQL's clients: psql, psycopg, asyncpg, SQLAlchemy, JDBC, and tools built on them.
 
-The database is in memory: it is empty when the server starts, and gone when it ends.
+With --data the database is in a directory, which is made if nothing is there, and survives whatever ends the server;
+without, it is in memory: empty when the server starts, and gone when it ends.
 """
 _EPILOG = """\
 examples:
+  a database that stays:
+    eddyline serve --data ./live.eddy
+    eddyline backup ./live.eddy ./monday.eddy               (while it is served, too)
   a server for this machine, and what to say to it:
     eddyline serve
     psql -h 127.0.0.1 -p 6875
@@ -58,7 +63,7 @@ Without one, whoever can connect is let in under any name, which is meant for lo
 --trust.  The name of the database is up to the client: there is one.
 
 SIGTERM and SIGINT: no more connections, statements under way get five seconds, exit status 0.
-exit status: 2 for wrong arguments; 73 if an address cannot be had.
+exit status: 2 for wrong arguments; 73 if an address or the directory cannot be had.
 """
 
 
@@ -70,6 +75,7 @@ class ServeConfig:
     http: tuple[str, int] | None = None
     workers: int = 1
     json_log: bool = False
+    data: Path | None = None
 
 
 def add_serve_arguments(parser: argparse.ArgumentParser) -> None:
@@ -77,6 +83,7 @@ def add_serve_arguments(parser: argparse.ArgumentParser) -> None:
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     add = parser.add_argument
     add("--listen", default="127.0.0.1:6875", metavar="HOST:PORT", help="for clients (127.0.0.1:6875); port 0: any")
+    add("--data", type=Path, metavar="DIRECTORY", help="where the database is; in memory by default")
     add("--http", metavar="HOST:PORT", help="for /metrics, /healthz and /readyz; nowhere by default")
     add("--users", type=Path, metavar="FILE", help="who may connect, by password (SCRAM-SHA-256)")
     add("--trust", action="store_true", help="let whoever comes in, also at an address that others can reach")
@@ -106,7 +113,7 @@ def serve_config(arguments: argparse.Namespace) -> ServeConfig:
             raise make_error("22023", f"--{name.replace('_', '-')} must be at least 1")
     wire = WireConfig(host, port, arguments.max_connections, passwords, tls, arguments.tls_required)
     http = None if arguments.http is None else _address(arguments.http, "--http")
-    return ServeConfig(wire, http, arguments.workers, arguments.log_format == "json")
+    return ServeConfig(wire, http, arguments.workers, arguments.log_format == "json", arguments.data)
 
 
 def _address(text: str, option: str) -> tuple[str, int]:
@@ -171,7 +178,7 @@ def run_serve(arguments: argparse.Namespace) -> int:
 
 
 async def serve(config: ServeConfig) -> None:
-    """Serves until SIGTERM or SIGINT.  58000 if an address cannot be had."""
+    """Serves until SIGTERM or SIGINT.  58000 if an address cannot be had, and as ``open_engine``."""
     ending = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -202,10 +209,11 @@ class _Served:
             host, port = await self._http.start(*config.http)
             _log.info("metrics and health at http://%s:%d", host, port)
         await asyncio.to_thread(warm, CompilationProgress().update)
-        self._engine = await asyncio.to_thread(Engine, workers=config.workers)
+        self._engine = await asyncio.to_thread(open_engine, config.data, workers=config.workers)
         host, port = await self._wire.start()
         self._ready = True
-        _log.info("a database in memory, for PostgreSQL clients at %s:%d: psql -h %s -p %d", host, port, host, port)
+        where = "memory" if config.data is None else f"directory {config.data}"
+        _log.info("a database in %s, for PostgreSQL clients at %s:%d: psql -h %s -p %d", where, host, port, host, port)
 
     async def close(self) -> None:
         self._ready = False

@@ -122,6 +122,8 @@ class Collection:
         self.since = Frontier(since)
         self.upper = Frontier(MIN_TIME)  # views only; the tables share the store's
         self.last_write = Time(since)
+        #: of a commit that may not be visible yet; tables only
+        self.last_prepared = Time(since)
         self.holds = Holds()
         #: in the order in which they were attached
         self.followers: dict[Follower, None] = {}
@@ -171,6 +173,21 @@ class Collection:
             built = build_run(batch, layout, self._hasher, lower=lower, upper=bound, since=trace.since)
             if len(built):
                 trace.insert(_ahead(built, lower))
+        self.unmerged = True
+
+    def take_back(self, part: Commit, time: Time) -> None:
+        """Cancels what ``write`` put into the traces at ``time`` and nobody has seen.  Needs ``turn``."""
+        for trace, layout, batch in ((self.oks, self.layout, part.rows), (self.errs, self.error_layout, part.errors)):
+            if batch is not None and len(batch):
+                built = build_run(
+                    batch.negated(),
+                    layout,
+                    self._hasher,
+                    lower=Frontier(time),
+                    upper=Frontier(time + 1),
+                    since=trace.since,
+                )
+                trace.insert(_ahead(built, trace.upper))
         self.unmerged = True
 
     def unstage(self) -> None:

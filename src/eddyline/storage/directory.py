@@ -46,7 +46,15 @@ from eddyline.storage.records import (
     format_of,
 )
 
-__all__ = ["LOG_FILE_BYTES", "Opened", "is_database", "open_directory", "read_rows_file", "recovered_state"]
+__all__ = [
+    "LOG_FILE_BYTES",
+    "Opened",
+    "is_database",
+    "open_directory",
+    "read_rows_file",
+    "recovered_state",
+    "write_format",
+]
 
 _log = logging.getLogger("eddyline.storage")
 LOG_FILE_BYTES = 16 << 20
@@ -136,7 +144,7 @@ def open_directory(files: Files, *, log_file_bytes: int = LOG_FILE_BYTES) -> Ope
             state.next_file = max([state.next_file, *(number + 1 for number in used)])
             log.begin(carried or ())
             if fresh:
-                _write_format(files)
+                write_format(files)
             log.discard(name for name in numbered if name not in keep)
             log.remove_leftover()
         except BaseException:
@@ -209,7 +217,7 @@ def _check_version(title: str, version: int) -> None:
         )
 
 
-def _write_format(files: Files) -> None:
+def write_format(files: Files) -> None:
     """The last step of making a directory."""
     if _NEW_FORMAT_NAME in files.names():
         files.remove(_NEW_FORMAT_NAME)

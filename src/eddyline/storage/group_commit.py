@@ -49,11 +49,17 @@ class QueuedCommit:
 
 
 class GroupCommit:
-    """``to_disk``: whether commits are synced to the disk, or just written (the setting ``fsync``), asked each time."""
+    """``to_disk``: whether commits are synced to the disk, or just written (the setting ``fsync``), asked each time.
 
-    def __init__(self, log: DurableLog, *, to_disk: Callable[[], bool] = lambda: True) -> None:
+    ``grown`` is called whenever something was written, or is left to be written by whoever tidies up.
+    """
+
+    def __init__(
+        self, log: DurableLog, *, to_disk: Callable[[], bool] = lambda: True, grown: Callable[[], None] = lambda: None
+    ) -> None:
         self._log = log
         self._to_disk = to_disk
+        self._grown = grown
         self._turn = threading.Lock()
         self._queue_lock = threading.Lock()
         # Guarded by _queue_lock: what is not written yet; how many of all commits under way are not visible; how often
@@ -61,6 +67,7 @@ class GroupCommit:
         self._queue: list[QueuedCommit] = []
         self._invisible = 0
         self._retreats = 0
+        self._closed = False
         #: how often commits were written; changed with ``_turn`` held
         self.groups = 0
 
@@ -76,15 +83,21 @@ class GroupCommit:
     def add(self, commit: QueuedCommit, ticket: int, *, wait: bool = True) -> None:
         """Queues a commit.  Calls come in the order of the commits' times, one at a time.
 
-        Without ``wait`` it is made visible at once if all before it are, so that nobody need wait for it.  If earlier
-        commits were taken back since the ticket this one is too: 40001.
+        Without ``wait`` it is made visible at once if all before it are, so that nobody need wait for it; one without
+        content, whose time is reserved, is not even written then.  If earlier commits were taken back since the ticket
+        this one is too: 40001.  57P01 once closed.
         """
         with self._queue_lock:
-            stale = self._retreats != ticket
-            if not stale:
-                commit.early = not wait and not self._invisible
+            stale, closed = self._retreats != ticket, self._closed
+            if not stale and not closed:
+                empty = not commit.writes and not commit.changes and (commit.time or 0) <= self._log.reserved
+                commit.early = (empty or not wait) and not self._invisible
                 self._invisible += not commit.early
-                self._queue.append(commit)
+                if not (empty and commit.early):
+                    self._queue.append(commit)
+        if closed:
+            commit.take_back()
+            raise make_error("57P01", "the database was closed")
         if stale:
             commit.take_back()
             raise make_error(
@@ -95,6 +108,7 @@ class GroupCommit:
             )
         if commit.early:
             commit.publish()
+            self._grown()
 
     def wait(self, commit: QueuedCommit) -> None:
         """Returns once the commit is visible, and safe unless it was ``early``.  Raises why it never will be."""
@@ -136,6 +150,8 @@ class GroupCommit:
 
         Gives the directory back whatever happens.  Raises what kept acknowledged commits from being written.
         """
+        with self._queue_lock:
+            self._closed = True
         with self._turn:
             problem = self._flush()
             try:
@@ -172,6 +188,7 @@ class GroupCommit:
             commit.settled = True
         with self._queue_lock:
             self._invisible -= sum(not c.early for c in group)
+        self._grown()
         return None
 
     def _write(self, commits: list[tuple[int | None, Mapping[str, Batch], Changes]]) -> None:

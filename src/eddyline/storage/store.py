@@ -1,16 +1,19 @@
 """The tables and materialized views of one database, in memory.
 
 Tables change by commits.  A commit at T is atomic over collections and closes T for *all* tables: their common upper
-becomes T + 1.  A materialized view has an upper of its own, moved by the dataflow that writes it.
+becomes T + 1.  It is ``prepare``d, where it is checked and put into the traces ahead of their upper, then ``publish``ed
+or taken back; between these, later commits are checked against it and no reader sees it.  A materialized view has an
+upper of its own, moved by the dataflow that writes it.
 
 Invariants:
 I1  a commit is checked whole before any of it is written, and becomes visible (uppers, last writes, followers'
     queues) in one step under ``_state``;
 I2  since <= upper - 1, and since <= every hold, for every collection;
-I3  commit times strictly increase.
+I3  commit times strictly increase; commits are published in their order, and taken back only all at once.
 
-Locks, in order: ``_commit`` (one commit at a time), a collection's ``turn`` (its traces' writer), ``_state`` (bounds
-and queues; O(1) steps, never held across a kernel).  Readers take ``_state`` only, so they never wait for a writer.
+Locks, in order: ``_commit`` (one commit is prepared at a time), a collection's ``turn`` (its traces' writer),
+``_state`` (bounds and queues; O(1) steps, never held across a kernel).  Readers take ``_state`` only, so they never
+wait for a writer.
 """
 
 from __future__ import annotations
@@ -20,6 +23,7 @@ import threading
 import time as wall
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -33,6 +37,7 @@ from eddyline.repr.time import EMPTY, MIN_TIME, Frontier, Time
 from eddyline.repr.types import SqlType
 from eddyline.storage.checks import check_append
 from eddyline.storage.collection import Collection, CollectionKind, Commit, Follower
+from eddyline.storage.hash_slices import hash_slices
 from eddyline.storage.reader import Reader
 from eddyline.storage.routes import Delivery, Routes
 from eddyline.storage.selection import selected_hashes
@@ -41,7 +46,22 @@ from eddyline.trace.hasher import Hasher
 from eddyline.trace.point_probe import Found, PointProbe
 from eddyline.trace.run import consolidate
 
-__all__ = ["StorageHold", "StoreHold", "TableStore"]
+__all__ = ["PreparedCommit", "StorageHold", "StoreHold", "TableStore"]
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedCommit:
+    """A commit that is in the traces and not visible.  ``rows``: what it changes, net, by table."""
+
+    time: Time
+    parts: tuple[tuple[Collection, Commit], ...]
+
+    @property
+    def rows(self) -> dict[str, Batch]:
+        return {collection.id: part.rows for collection, part in self.parts if part.rows is not None}
+
+
+_RESTORED_ROWS = 1 << 16
 
 
 class StorageHold:
@@ -112,6 +132,7 @@ class TableStore:
         self._unsettled: dict[Collection, None] = {}  # those with something to fold or merge, in the order of writing
         self._unread: set[Collection] = set()  # those with a follower that has commits queued
         self._tables_upper = Frontier(MIN_TIME)
+        self._prepared_upper = Frontier(MIN_TIME)  # one past the newest commit that is prepared
         self._watchers = Watchers(self._state)
         self._next_token = 0
         self._holds_of_all = Holds()
@@ -238,6 +259,12 @@ class TableStore:
                 at = Time(max(at, collection.since))
         return at
 
+    def newest_prepared(self, ids: Iterable[str]) -> Time:
+        """As ``newest_write``, with commits that are not visible yet."""
+        with self._state:
+            found = [c for c in (self._collections.get(id) for id in ids) if c is not None]
+            return max((max(c.last_write, c.last_prepared) for c in found), default=Time(0))
+
     def last_write(self, id: str) -> Time:
         """The time of the newest commit that changed the collection, or of its creation.
 
@@ -306,9 +333,15 @@ class TableStore:
         retraction of a row that is not there; then nothing is written and no time is closed.  With no writes it
         just closes ``time``.
         """
+        self.publish(self.prepare(writes, time))
+
+    def prepare(self, writes: Mapping[str, Batch], time: Time) -> PreparedCommit:
+        """The first half of ``append``: checks the commit and puts it where the next one is checked against it."""
         with self._commit:
-            if time < self.tables_upper:
-                raise make_error("XX000", f"commit at {time} is behind {self.tables_upper - 1}")
+            with self._state:
+                newest = max(self._tables_upper, self._prepared_upper)
+            if time < newest:
+                raise make_error("XX000", f"commit at {time} is behind {newest - 1}")
             changes: list[tuple[Collection, Batch]] = []
             for id, batch in sorted(writes.items()):
                 collection = self._collection(id)
@@ -321,9 +354,70 @@ class TableStore:
             for collection, net in changes:
                 with collection.turn:
                     written.append((collection, collection.write(net, None, Frontier(time + 1))))
-            touched = self._publish(written, time)
+            with self._state:
+                self._prepared_upper = Frontier(time + 1)
+                for collection, _ in written:
+                    collection.last_prepared = time
+            return PreparedCommit(time, tuple(written))
+
+    def publish(self, prepared: PreparedCommit) -> None:
+        """Makes a commit visible; calls come in the order of the commits' times."""
+        written = list(prepared.parts)
+        touched = self._publish(written, prepared.time)
         rows = sum(commit.row_count() for _, commit in written)
-        self._watchers.notify(Committed(frozenset(c.id for c, _ in changes), touched, rows))
+        self._watchers.notify(Committed(frozenset(c.id for c, _ in written), touched, rows))
+
+    def take_back(self, prepared: PreparedCommit) -> None:
+        """Undoes a commit that was not published, together with all later ones: its rows cancel at its own time."""
+        for collection, part in prepared.parts:
+            with collection.turn:
+                collection.take_back(part, prepared.time)
+            with self._state:
+                collection.last_prepared = collection.last_write
+            self._unsettle(collection)
+
+    def restore(self, rows: Iterable[tuple[str, Batch]], at: Time) -> None:
+        """Fills the tables, which are empty and unread, with what they held at ``at``, from parts in any order.
+
+        Holds a few parts at a time: what is small is put together first.
+        """
+        waiting: dict[str, list[Batch]] = {}
+        for id, batch in rows:
+            parts = waiting.setdefault(id, [])
+            parts.append(batch)
+            if sum(map(len, parts)) >= _RESTORED_ROWS:
+                self._fill(id, waiting.pop(id), at)
+        for id, parts in waiting.items():
+            self._fill(id, parts, at)
+        with self._state:
+            self._tables_upper = Frontier(max(self._tables_upper, at + 1))
+
+    def _fill(self, id: str, parts: list[Batch], at: Time) -> None:
+        collection = self._collection(id)
+        moved = [Batch(b.types, b.columns, np.full(len(b), at, np.int64), b.diffs) for b in parts]
+        with collection.turn:
+            collection.fill(Batch.concat(collection.types, moved), None)
+            collection.work(4 * _RESTORED_ROWS)
+        self._unsettle(collection)
+
+    def stored_rows(self, id: str) -> tuple[Time, Iterator[Batch]] | None:
+        """All rows of a table at the newest visible commit, and its time; None if there is no such table.
+
+        In slices of about 64 Ki updates, each of which is consolidated when it is asked for.
+        """
+        with self._state:
+            collection = self._collections.get(id)
+            if collection is None or collection.kind is not CollectionKind.TABLE:
+                return None
+            at = Time(self._tables_upper - 1)
+            snapshot = collection.oks.snapshot()
+        return at, hash_slices(snapshot, at, self._hasher)
+
+    def row_bytes(self, ids: Iterable[str]) -> int:
+        """About what the rows of tables take without times and hashes.  O(runs)."""
+        with self._state:
+            found = [c for c in (self._collections.get(id) for id in ids) if c is not None]
+        return sum(run.batch().column_bytes for c in found for run in c.oks.snapshot().runs)
 
     def _publish(self, written: list[tuple[Collection, Commit]], time: Time) -> list[SourceReader]:
         """Makes the commit visible; returns the selective readers that it touches."""

@@ -1,0 +1,95 @@
+"""The catalog and the settings as documents of a durable directory.
+
+``item/<id>``: a catalog item as it is bound.  ``schemas``: the names of all schemas.  ``setting/<name>``: a value of
+ALTER SYSTEM.  ``next_id``: item ids from this number on were never used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from eddyline.adapter.catalog import DEFAULT_SCHEMA, CatalogSnapshot
+from eddyline.errors import make_error
+from eddyline.sql.catalog_view import CatalogItem, ItemKind
+from eddyline.storage.log import Changes
+
+__all__ = ["catalog_changes", "catalog_of", "next_id_of", "setting_changes", "settings_of"]
+
+_ITEM = "item/"
+_SCHEMAS = "schemas"
+_SETTING = "setting/"
+_NEXT_ID = "next_id"
+_encoder = msgspec.msgpack.Encoder(order="deterministic")
+_items = msgspec.msgpack.Decoder(CatalogItem)
+_names = msgspec.msgpack.Decoder(list[str])
+
+
+def catalog_changes(base: CatalogSnapshot, changed: CatalogSnapshot, next_id: int) -> Changes:
+    """What leads from one version to the other.  O(items).
+
+    54001 for an item that is nested too deeply to be read again.
+    """
+    put = {_NEXT_ID: str(next_id).encode(), _SCHEMAS: _encoder.encode(list(changed.schemas))}
+    created = {}
+    for id, item in changed.by_id.items():
+        if base.by_id.get(id) is not item:
+            put[_ITEM + id] = _encoded(item)
+            if item.kind is ItemKind.TABLE and id not in base.by_id:
+                created[id] = item.types
+    gone = [item for id, item in base.by_id.items() if id not in changed.by_id]
+    return Changes(
+        put=put,
+        removed=tuple(_ITEM + item.id for item in gone),
+        created=created,
+        dropped=tuple(item.id for item in gone if item.kind is ItemKind.TABLE),
+    )
+
+
+def _encoded(item: CatalogItem) -> bytes:
+    try:
+        data = _encoder.encode(item)
+        _items.decode(data)
+    except RecursionError as problem:
+        raise make_error(
+            "54001", "stack depth limit exceeded", detail=f'"{item.name}" is nested too deeply.'
+        ) from problem
+    return data
+
+
+def catalog_of(documents: Mapping[str, bytes]) -> CatalogSnapshot:
+    """The catalog that the documents have.  XX001 for an item that is not understood."""
+    snapshot = CatalogSnapshot.initial()
+    if _SCHEMAS in documents:
+        snapshot = snapshot.without_schema(DEFAULT_SCHEMA)
+        for schema in _names.decode(documents[_SCHEMAS]):
+            snapshot = snapshot.with_schema(schema)
+    items = []
+    for name, data in documents.items():
+        if name.startswith(_ITEM):
+            try:
+                items.append(_items.decode(data))
+            except msgspec.MsgspecError as error:
+                raise make_error(
+                    "XX001", f"catalog item {name.removeprefix(_ITEM)} is not understood", detail=str(error)
+                ) from error
+    for item in sorted(items, key=lambda item: int(item.id[1:])):
+        snapshot = snapshot.with_item(item)
+    return snapshot
+
+
+def next_id_of(documents: Mapping[str, bytes]) -> int:
+    return int(documents.get(_NEXT_ID, b"1"))
+
+
+def setting_changes(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[dict[str, bytes], tuple[str, ...]]:
+    """The documents to put and to remove."""
+    put = {_SETTING + name: value.encode() for name, value in after.items() if before.get(name) != value}
+    return put, tuple(_SETTING + name for name in before if name not in after)
+
+
+def settings_of(documents: Mapping[str, bytes]) -> dict[str, str]:
+    """The values that were set."""
+    found = {name: data for name, data in documents.items() if name.startswith(_SETTING)}
+    return {name.removeprefix(_SETTING): data.decode() for name, data in found.items()}

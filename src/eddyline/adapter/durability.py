@@ -1,0 +1,108 @@
+"""A database's directory: commits go to it, and it is tidied in the background.
+
+Locks: ``GroupCommit``'s, which come after the database's commit lock and before storage's.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping
+
+from eddyline.errors import make_error
+from eddyline.repr.time import Time
+from eddyline.storage.backup import copy_database
+from eddyline.storage.compaction import LEAST_LOG_BYTES, Compaction
+from eddyline.storage.directory import LOG_FILE_BYTES, open_directory
+from eddyline.storage.files import Files, OsFiles, file_error
+from eddyline.storage.group_commit import GroupCommit, QueuedCommit
+from eddyline.storage.log import Changes
+from eddyline.storage.store import TableStore
+from eddyline.storage.upkeep import Upkeep
+
+__all__ = ["Durability", "files_of"]
+
+
+def files_of(path: str | os.PathLike[str]) -> Files:
+    """The folder at ``path``, which is made if nothing is there.  42501, 53100 … where that cannot be."""
+    text = os.fsdecode(path)
+    if not text:
+        raise make_error("22023", "the path of a database must not be empty", hint="connect() opens one in memory")
+    files = OsFiles(text)
+    try:
+        files.make_folder()
+    except OSError as error:
+        raise file_error(error, "create", text) from error
+    return files
+
+
+class Durability:
+    """``least_log_bytes``, ``log_file_bytes``: see ``Compaction`` and ``DurableLog``.
+
+    Raises what ``open_directory`` does.
+    """
+
+    def __init__(
+        self, files: Files, *, log_file_bytes: int = LOG_FILE_BYTES, least_log_bytes: int = LEAST_LOG_BYTES
+    ) -> None:
+        self.files = files
+        self._least_log_bytes = least_log_bytes
+        self._opened = open_directory(files, log_file_bytes=log_file_bytes)
+        state = self._opened.state
+        #: as they were when the directory was opened
+        self.documents: Mapping[str, bytes] = dict(state.documents)
+        self.tables: tuple[str, ...] = tuple(state.tables)
+        self.newest = Time(state.newest)
+        self.reserved = Time(max(state.reserved, state.newest))
+        self._to_disk: Callable[[], bool] = lambda: True
+        self._upkeep: Upkeep | None = None
+        self.group = GroupCommit(self._opened.log, to_disk=self._wants_disk, grown=self._grown)
+
+    def restore(self, store: TableStore) -> None:
+        """Fills the store's tables, which have been made empty.  XX001 where a file is damaged."""
+        store.restore(self._opened.rows(), self.newest)
+
+    def start(self, store: TableStore, *, to_disk: Callable[[], bool]) -> None:
+        """Begins the upkeep.  ``to_disk``: see ``GroupCommit``."""
+        self._to_disk = to_disk
+        compaction = Compaction(
+            self.group,
+            self.files,
+            rows_of=store.stored_rows,
+            live_bytes=lambda: store.row_bytes(self._table_ids()),
+            least_bytes=self._least_log_bytes,
+        )
+        self.compaction = compaction
+        self._upkeep = Upkeep(self.group, compaction)
+        self._upkeep.start()
+
+    def _table_ids(self) -> Iterable[str]:
+        with self.group.exclusive() as log:
+            return tuple(log.state.tables)
+
+    def _wants_disk(self) -> bool:
+        return self._to_disk()
+
+    def _grown(self) -> None:
+        if self._upkeep is not None:
+            self._upkeep.wake()
+
+    def put_documents(self, put: Mapping[str, bytes], removed: tuple[str, ...]) -> None:
+        """Stores and removes documents by themselves, safely.  Needs the commit lock."""
+        commit = QueuedCommit(None, {}, Changes(put=put, removed=removed), _nothing, _nothing)
+        self.group.add(commit, self.group.ticket())
+        self.group.wait(commit)
+
+    def backup(self, path: str | os.PathLike[str]) -> int:
+        """Copies the directory, with all that was acknowledged, to ``path``; see ``copy_database``."""
+        self.group.flush()
+        return copy_database(self.files, files_of(path))
+
+    def close(self) -> None:
+        """Writes what is left and gives the directory back.  Raises what kept acknowledged commits from it."""
+        if self._upkeep is not None:
+            self._upkeep.close()
+        self.group.close()
+
+
+def _nothing() -> None:
+    """Documents alone are not visible by themselves."""

@@ -1,0 +1,105 @@
+"""Opening a database: a new one in memory, or the one that a directory has.
+
+What a directory has becomes visible at once, at the time of its last commit: its tables with their rows, then the
+catalog.  Indexes and materialized views are computed anew from the tables, in the background, as when they were made.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+
+from eddyline.adapter.catalog_documents import catalog_of, next_id_of
+from eddyline.adapter.define import make
+from eddyline.adapter.durability import Durability, files_of
+from eddyline.adapter.engine import Engine
+from eddyline.adapter.provisioning import Provisioning
+from eddyline.sql.catalog_view import CatalogItem, ItemKind
+from eddyline.storage.compaction import LEAST_LOG_BYTES
+from eddyline.storage.directory import LOG_FILE_BYTES
+
+__all__ = ["open_engine", "restored_engine"]
+
+
+def open_engine(
+    path: str | os.PathLike[str] | None,
+    *,
+    workers: int = 1,
+    interactive: bool = True,
+    memory_limit_bytes: int | None = None,
+    process_settings: bool | Mapping[str, str] = True,
+    provisioning: Provisioning | None = None,
+    log_file_bytes: int = LOG_FILE_BYTES,
+    least_log_bytes: int = LEAST_LOG_BYTES,
+) -> Engine:
+    """The database in the directory ``path``, which is made if nothing is there; a new one in memory for None.
+
+    ``log_file_bytes``, ``least_log_bytes``: see ``DurableLog`` and ``Compaction``.
+
+    Raises what ``Engine`` and ``open_directory`` do; then the directory is free again.
+    """
+    durability = None
+    if path is not None:
+        durability = Durability(files_of(path), log_file_bytes=log_file_bytes, least_log_bytes=least_log_bytes)
+    return restored_engine(
+        durability,
+        workers=workers,
+        interactive=interactive,
+        memory_limit_bytes=memory_limit_bytes,
+        process_settings=process_settings,
+        provisioning=provisioning,
+    )
+
+
+def restored_engine(
+    durability: Durability | None,
+    *,
+    workers: int = 1,
+    interactive: bool = True,
+    memory_limit_bytes: int | None = None,
+    process_settings: bool | Mapping[str, str] = True,
+    provisioning: Provisioning | None = None,
+) -> Engine:
+    """As ``open_engine``, of a directory that is open already; it is closed if this raises."""
+    try:
+        engine = Engine(
+            workers=workers,
+            interactive=interactive,
+            memory_limit_bytes=memory_limit_bytes,
+            process_settings=process_settings,
+            provisioning=provisioning,
+            durability=durability,
+        )
+    except BaseException:
+        if durability is not None:
+            durability.close()
+        raise
+    if durability is not None:
+        try:
+            _restore(engine, durability)
+        except BaseException:
+            engine.close()
+            raise
+    return engine
+
+
+def _restore(engine: Engine, durability: Durability) -> None:
+    found = catalog_of(durability.documents)
+    items = sorted(found.by_id.values(), key=_number)
+    at = durability.newest
+    for item in items:
+        if item.kind is ItemKind.TABLE:
+            make(engine, item, found.view((item.schema,)), at)
+    durability.restore(engine.store)
+    engine.start_upkeep()
+    maintained = [item for item in items if item.kind in (ItemKind.INDEX, ItemKind.MATERIALIZED_VIEW)]
+    # Each is made over those before it: what it was first made from is among them.
+    there = found.without_items(reversed(maintained))
+    for item in maintained:
+        there = there.with_item(item)
+        make(engine, item, there.view((item.schema,)), at)
+    engine.catalog.restore(found, next_id_of(durability.documents))
+
+
+def _number(item: CatalogItem) -> int:
+    return int(item.id[1:])

@@ -1,0 +1,1 @@
+"""Databases in directories whose process is killed at random instants under load."""

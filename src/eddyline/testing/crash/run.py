@@ -1,0 +1,169 @@
+"""Rounds of killing: a child writes and is killed at a random instant, another one opens the directory and checks it.
+
+The children are forked from a process that has loaded everything and has no threads, so that a round takes a fraction
+of a second.  That process must be one of its own: ``python -m eddyline.testing.crash``.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import select
+import shutil
+import signal
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from eddyline.adapter.restoring import open_engine
+from eddyline.frontends.connection import Connection
+from eddyline.kernels.warm import warm
+from eddyline.testing.crash.load import check, newest, prepare, write_for_ever
+
+__all__ = ["Report", "as_json", "run"]
+
+_ROUNDS_PER_DIRECTORY = 25
+_LOG_FILE_BYTES = 24_000
+_LEAST_LOG_BYTES = 48_000
+_PATIENCE_S = 60.0
+
+
+@dataclass
+class Report:
+    """``acknowledged``: transactions; ``killed_early``: rounds that ended before the first of them."""
+
+    rounds: int = 0
+    acknowledged: int = 0
+    definitions: int = 0
+    killed_early: int = 0
+    rows_files: int = 0
+    largest_bytes: int = 0
+
+
+def _open(path: Path) -> Connection:
+    return Connection(open_engine(path, log_file_bytes=_LOG_FILE_BYTES, least_log_bytes=_LEAST_LOG_BYTES), owner=True)
+
+
+def run(rounds: int, seed: int, *, report: Callable[[str], None]) -> Report:
+    """Raises AssertionError with what is wrong, the round and its directory, which then stays."""
+    warm(lambda done, total: None)
+    counts = Report()
+    folder = Path(tempfile.mkdtemp(prefix="eddyline-crash-"))
+    path, acknowledged, defined = folder / "0", dict[int, int](), dict[int, int]()
+    for number in range(rounds):
+        rng = random.Random(seed * 1_000_003 + number)
+        if number % _ROUNDS_PER_DIRECTORY == 0:
+            shutil.rmtree(path, ignore_errors=True)
+            path, acknowledged, defined = folder / str(number), {}, {}
+        synchronous = number % 5 != 4
+        before = counts.acknowledged
+        for line in _killed(path, rng, synchronous=synchronous):
+            writer, n, *rest = line.split()
+            (defined if rest else acknowledged)[int(writer)] = int(n)
+            counts.acknowledged += not rest
+            counts.definitions += bool(rest)
+        counts.killed_early += counts.acknowledged == before
+        wrong, acknowledged = _checked(path, acknowledged, defined, synchronous=synchronous, clean=rng.random() < 0.5)
+        if not synchronous:
+            defined = {}
+        assert not wrong, f"round {number} of seed {seed}, directory {path}:\n" + "\n".join(wrong)
+        counts.rounds += 1
+        sizes = {f.name: f.stat().st_size for f in path.iterdir()}
+        counts.rows_files += any(name.endswith(".rows") for name in sizes)
+        counts.largest_bytes = max(counts.largest_bytes, sum(sizes.values()))
+        if (number + 1) % 10 == 0:
+            report(f"{number + 1} rounds, {counts.acknowledged} transactions")
+    shutil.rmtree(folder)
+    return counts
+
+
+def _killed(path: Path, rng: random.Random, *, synchronous: bool) -> Iterator[str]:
+    """Runs a child that writes, kills it, and gives the lines that it acknowledged."""
+    reading, writing = os.pipe()
+    seed = rng.getrandbits(32)
+
+    def body() -> None:
+        os.close(reading)
+        with _open(path) as db:
+            prepare(db)
+            os.write(writing, b"\n")
+            write_for_ever(db, seed, writing, synchronous=synchronous)
+
+    child = _forked(body)
+    os.close(writing)
+    # Some are killed while they open the directory.
+    opening = rng.random() < 0.15
+    lives_s = rng.uniform(0.0, 0.3) if opening else rng.uniform(0.0, 0.5)
+    data, deadline = b"", time.monotonic() + (lives_s if opening else _PATIENCE_S)
+    started = opening
+    while (left := deadline - time.monotonic()) > 0:
+        if select.select([reading], [], [], left)[0]:
+            part = os.read(reading, 1 << 16)
+            if not part:
+                break
+            data += part
+            if not started:
+                started, deadline = True, time.monotonic() + lives_s
+    os.kill(child, signal.SIGKILL)
+    _, status = os.waitpid(child, 0)
+    while part := os.read(reading, 1 << 16):
+        data += part
+    os.close(reading)
+    assert os.WIFSIGNALED(status), f"the writing process ended by itself: {os.waitstatus_to_exitcode(status)}"
+    assert started, "the writing process did not start"
+    # A line is written at once, but a kill may come in the midst of it.
+    return iter([line.decode("ascii") for line in data.split(b"\n")[:-1] if line])
+
+
+def _checked(
+    path: Path, acknowledged: dict[int, int], defined: dict[int, int], *, synchronous: bool, clean: bool
+) -> tuple[list[str], dict[int, int]]:
+    """What is wrong, and the last transaction of each writer that is there."""
+    reading, writing = os.pipe()
+
+    def body() -> None:
+        db = _open(path)
+        prepare(db)
+        wrong = check(db, acknowledged, defined, synchronous=synchronous)
+        there = list(newest(db).items())
+        os.write(writing, json.dumps([wrong, there]).encode())
+        if clean:
+            db.close()
+
+    child = _forked(body)
+    os.close(writing)
+    data = b""
+    while part := os.read(reading, 1 << 16):
+        data += part
+    os.close(reading)
+    _, status = os.waitpid(child, 0)
+    if os.waitstatus_to_exitcode(status) != 0:
+        return [f"the checking process ended with {os.waitstatus_to_exitcode(status)}"], {}
+    wrong, there = json.loads(data)
+    return wrong, {int(writer): int(number) for writer, number in there}
+
+
+def _forked(body: Callable[[], None]) -> int:
+    """The process id of a child that runs ``body`` and nothing else."""
+    child = os.fork()
+    if child:
+        return child
+    status = 1
+    try:
+        body()
+        status = 0
+    except BaseException:
+        traceback.print_exc()
+        raise
+    finally:
+        sys.stderr.flush()
+        os._exit(status)
+
+
+def as_json(report: Report) -> str:
+    return json.dumps(asdict(report))
