@@ -129,3 +129,33 @@ def test_an_error_goes_with_its_row_whatever_the_table_is_called_by_then() -> No
         assert sorted(db.execute("SELECT * FROM a").fetchall()) == [(7, 2), (8, 3)]
         assert sorted(db.execute("SELECT * FROM b").fetchall()) == [(2,), (3,)]
         assert sorted(db.execute("SELECT * FROM c").fetchall()) == [(7, 2), (8, 3)]
+
+
+def test_a_subquery_with_two_rows_is_told_by_the_row_that_it_was_for_alone() -> None:
+    with eddyline.connect() as db:
+        db.executescript("CREATE TABLE a (k int); CREATE TABLE b (k int, v int)")
+        db.executescript("INSERT INTO a VALUES (1), (2); INSERT INTO b VALUES (1, 5), (2, 6), (2, 7)")
+        for query, row in (
+            ("SELECT k, (SELECT v FROM b WHERE b.k = a.k) FROM a", ", row k = 2"),
+            ("SELECT (SELECT v FROM b)", ""),
+        ):
+            with pytest.raises(eddyline.Error) as caught:
+                db.execute(query)
+            assert (caught.value.sqlstate, caught.value.detail) == ("21000", f"in expression (SELECT ...){row}")
+
+
+def test_expressions_are_called_as_users_call_them() -> None:
+    texts = {
+        "date_trunc('foo', at)": "date_trunc('foo', at)",
+        "at + make_interval(0, 0, 0, days)": "at + make_interval(0, 0, 0, days)",
+        "abs(small)": "abs(small)",
+        "- small": "- small",
+        "at - interval '300000 years'": "at - '300000 years'::interval",
+    }
+    with eddyline.connect() as db:
+        db.execute("CREATE TABLE t (at timestamptz, days int, small int)")
+        db.execute("INSERT INTO t VALUES ('2024-01-01 UTC', 2000000000, -2147483648)")
+        for query, text in texts.items():
+            with pytest.raises(eddyline.DataError) as caught:
+                db.execute(f"SELECT {query} FROM t")
+            assert str(caught.value.detail).startswith(f"in expression {text}, row ")

@@ -11,7 +11,7 @@ import pyarrow as pa
 from eddyline.expr.column_names import MfpNames
 from eddyline.expr.evaluate import evaluate_frame, true_rows
 from eddyline.expr.frame import Frame
-from eddyline.expr.ir import Expr, MapStep, Mfp
+from eddyline.expr.ir import Expr, MapStep, Mfp, Raise, walk
 from eddyline.expr.registry import RowErrors
 from eddyline.expr.text_io import sample_rows
 from eddyline.repr.batch import Batch, Int64s
@@ -56,6 +56,11 @@ def _described(
         return error_batch(batch, errors, origin, view=view)
     read = names.read_by(expr)
     shown = sorted(range(names.inputs), key=lambda c: (c not in read, c))
+    if any(isinstance(e, Raise) for e in walk(expr)):
+        # Of a subquery: what its plan counts and keeps of it are columns that nobody wrote, and the row that it was
+        # for comes twice.
+        first = {names[c]: c for c in reversed(shown) if c not in read}
+        shown = [c for c in shown if first.get(names[c]) == c]
     return error_batch(batch, errors, origin, names=names, shown=shown, view=view)
 
 
