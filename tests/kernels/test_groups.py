@@ -28,6 +28,24 @@ def test_first_of_hash_names_the_first_position_of_each_hash(count: int, distinc
     assert np.array_equal(fast, slow)
 
 
+@pytest.mark.parametrize(("count", "distinct"), [(0, 1), (1, 1), (500, 1), (500, 60), (500, 100_000)])
+def test_groups_are_numbered_in_the_order_of_their_first_rows(count: int, distinct: int) -> None:
+    keys = hashes(np.random.default_rng(count), count, distinct)
+    leader = np.empty(count, np.int64)
+    groups.first_of_hash_twin(keys, np.empty(0, np.int64), leader)
+    fast, slow = (
+        (np.empty(count, np.int64), np.empty(count, np.int64)),
+        (
+            np.empty(count, np.int64),
+            np.empty(count, np.int64),
+        ),
+    )
+    found = groups.number_groups(leader, *fast)
+    assert found == groups.number_groups_twin(leader, *slow) == len(set(keys.tolist()))
+    assert np.array_equal(fast[0], slow[0]) and np.array_equal(fast[1][:found], slow[1][:found])
+    assert np.array_equal(keys[fast[1][:found]][fast[0]], keys)
+
+
 @pytest.mark.parametrize("distinct", [2, 300, 100_000])
 def test_the_index_splits_erases_and_finds_as_its_twin(distinct: int) -> None:
     rng = np.random.default_rng(distinct)

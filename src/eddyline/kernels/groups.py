@@ -24,6 +24,8 @@ __all__ = [
     "first_of_hash_twin",
     "insert_slots",
     "insert_slots_twin",
+    "number_groups",
+    "number_groups_twin",
 ]
 
 Int64s = npt.NDArray[np.int64]
@@ -59,6 +61,32 @@ def first_of_hash_twin(hashes: UInt64s, table: Int64s, out: Int64s) -> None:
     first: dict[int, int] = {}
     for i, key_hash in enumerate(hashes.tolist()):
         out[i] = first.setdefault(key_hash, i)
+
+
+@kernel(I64(read(I64), write(I64), write(I64)))
+def number_groups(leader, numbers, leaders):  # type: ignore[no-untyped-def]
+    """``numbers[i]``: the group of row *i*, in the order of their first rows, which ``leaders`` lists; their count.
+
+    ``leader[i]``: the first row of the group of *i*, at or before it.
+    """
+    count = 0
+    for i in range(len(leader)):
+        first = leader[i]
+        if first == i:
+            leaders[count] = i
+            numbers[i] = count
+            count += 1
+        else:
+            numbers[i] = numbers[first]
+    return count
+
+
+def number_groups_twin(leader: Int64s, numbers: Int64s, leaders: Int64s) -> int:
+    found: dict[int, int] = {}
+    for i, first in enumerate(leader.tolist()):
+        numbers[i] = found.setdefault(first, len(found))
+    leaders[: len(found)] = list(found)
+    return len(found)
 
 
 @kernel(VOID(read(U64), read(I64), read(I64), read(I64), read(U64), read(I64), write(I64)))

@@ -17,7 +17,7 @@ import pyarrow as pa
 from eddyline.compute.operators.growable import grown
 from eddyline.compute.operators.key_log import KeyLog
 from eddyline.compute.state_size import StateSize
-from eddyline.kernels.groups import buckets_in_use, erase_slots, find_slots, first_of_hash, insert_slots
+from eddyline.kernels.groups import buckets_in_use, erase_slots, find_slots, first_of_hash, insert_slots, number_groups
 from eddyline.repr.batch import Int64s
 from eddyline.repr.types import SqlType
 from eddyline.trace.compare import rows_equal
@@ -38,24 +38,34 @@ def group_rows(columns: Sequence[pa.Array], types: Sequence[SqlType], hashes: UI
     rows = len(hashes)
     if not columns:
         return np.zeros(rows, np.int64), np.zeros(min(rows, 1), np.int64)
-    leader = np.empty(rows, np.int64)
-    todo = np.arange(rows, dtype=np.int64)
+    leader = _first_of_hash(hashes)
+    safe = [True] * len(types)
+    if not rows_equal(columns, types, np.arange(rows), columns, leader, null_equal=safe).all():
+        leader = _first_of_key(columns, types, hashes)
+    numbers, leaders = np.empty(rows, np.int64), np.empty(rows, np.int64)
+    count = number_groups(leader, numbers, leaders)
+    return numbers, leaders[:count]
+
+
+def _first_of_hash(hashes: UInt64s) -> Int64s:
+    """The first position of each row's hash."""
+    table = np.full(1 << max(4, (2 * len(hashes) - 1).bit_length()), -1, np.int64)
+    first = np.empty(len(hashes), np.int64)
+    first_of_hash(hashes, table, first)
+    return first
+
+
+def _first_of_key(columns: Sequence[pa.Array], types: Sequence[SqlType], hashes: UInt64s) -> Int64s:
+    """The first position of each row's key, where several keys share a hash."""
+    leader = np.empty(len(hashes), np.int64)
+    todo = np.arange(len(hashes), dtype=np.int64)
     safe = [True] * len(types)
     while len(todo):
-        part = hashes[todo]
-        table = np.full(1 << max(4, (2 * len(todo)).bit_length()), -1, np.int64)
-        first = np.empty(len(todo), np.int64)
-        first_of_hash(part, table, first)
-        candidates = todo[first]
-        same = candidates == todo
-        others = np.flatnonzero(~same)
-        same[others] = rows_equal(columns, types, todo[others], columns, candidates[others], null_equal=safe)
+        candidates = todo[_first_of_hash(hashes[todo])]
+        same = rows_equal(columns, types, todo, columns, candidates, null_equal=safe)
         leader[todo[same]] = candidates[same]
         todo = todo[~same]
-    leaders = np.flatnonzero(leader == np.arange(rows))
-    number = np.empty(rows, np.int64)
-    number[leaders] = np.arange(len(leaders))
-    return number[leader], leaders
+    return leader
 
 
 class GroupTable:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -19,8 +20,11 @@ from eddyline.repr.types import BIGINT, SqlType
 from eddyline.trace.best_rows import BestRows
 from eddyline.trace.hasher import Hasher
 from eddyline.trace.net import net_updates
+from eddyline.trace.order import INTEGERS, integers_from_prefix, sort_prefix
 
 __all__ = ["ExtremeAccumulator", "SnapshotReduceOperator"]
+
+_GREATEST: Final = np.uint64(2**64 - 1)
 
 
 class ExtremeAccumulator(Accumulator):
@@ -35,7 +39,7 @@ class ExtremeAccumulator(Accumulator):
         self._types = (BIGINT, argument)  # slot, value
         self._order = (SortKey(1, desc=func == "max"),)
         self._hasher = hasher
-        self._best = BestRows(self._types, self._order, 1)
+        self._best = self._none_yet()
         self._seen = Retractions()
         self._slots = 0
         self._values = Batch.empty(self._types).columns[1]
@@ -56,25 +60,75 @@ class ExtremeAccumulator(Accumulator):
         if self._seen.see(batch):
             self._choose(batch)
 
+    def _none_yet(self) -> BestRows | _LeastWords:
+        argument = self._types[1]
+        if argument.kind in INTEGERS:
+            return _LeastWords(argument, desc=self._order[0].desc)
+        return BestRows(self._types, self._order, 1)
+
     def _choose(self, batch: Batch) -> None:
-        self._best.add(batch, None if self._slots == 1 else np.asarray(batch.columns[0]), self._slots)
+        slots = None if self._slots == 1 else np.asarray(batch.columns[0])
+        if isinstance(self._best, _LeastWords):
+            self._best.add(batch.columns[1], slots, self._slots)
+        else:
+            self._best.add(batch, slots, self._slots)
 
     def settle(self) -> Iterator[None]:
         """Finds the values, in bounded pieces.  Before it nothing can be shown."""
         if self._seen.broken:
-            self._best = BestRows(self._types, self._order, 1)
+            self._best = self._none_yet()
             for batch in net_updates(self._types, self._seen.batches, self._hasher):
                 self._choose(batch.take(np.flatnonzero(batch.diffs > 0)))
                 yield
         self._seen.forget()
-        groups, rows = self._best.chosen()
-        self._values = rows.columns[1]
+        if isinstance(self._best, _LeastWords):
+            groups, self._values = self._best.chosen()
+        else:
+            groups, rows = self._best.chosen()
+            self._values = rows.columns[1]
         self._state = grown(self._state, self._slots)
         self._state[groups, 0] = np.arange(1, len(groups) + 1)
 
     def show(self, states: Int64s) -> Shown:
         places = states[:, 0]
         return Shown(self._values.take(pa.array(places - 1, mask=places == 0)))
+
+
+class _LeastWords:
+    """The first integer of each slot, as the word that orders it and from which it is had back: no row is kept."""
+
+    def __init__(self, argument: SqlType, *, desc: bool) -> None:
+        self._argument = argument
+        self._desc = desc
+        self._words = np.full(1, _GREATEST, np.uint64)
+        self._there = np.zeros(1, np.bool_)
+
+    @property
+    def nbytes(self) -> int:
+        return self._words.nbytes + self._there.nbytes
+
+    def add(self, column: pa.Array, slots: Int64s | None, count: int) -> None:
+        """``slots``: of each row, all below ``count``; None: all of slot 0.  The column has no NULL."""
+        if not len(column):
+            return
+        words = sort_prefix(column, self._argument, desc=self._desc, nulls_first=False)
+        if count > len(self._words):
+            there = len(self._words)
+            self._words = grown(self._words, count)
+            self._words[there:] = _GREATEST
+            self._there = grown(self._there, count)
+        if slots is None:
+            self._words[0] = min(self._words[0], words.min())
+            self._there[0] = True
+        else:
+            np.minimum.at(self._words, slots, words)
+            self._there[slots] = True
+
+    def chosen(self) -> tuple[Int64s, pa.Array]:
+        """The slots that have a value, ascending, and their values."""
+        slots = np.flatnonzero(self._there)
+        words = self._words[slots]
+        return slots, integers_from_prefix(words, self._argument, desc=self._desc)
 
 
 class SnapshotReduceOperator(ReduceOperator):
