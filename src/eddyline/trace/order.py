@@ -15,7 +15,7 @@ from eddyline.kernels.rows import sort_rows
 from eddyline.repr.types import Kind, SqlType
 from eddyline.trace.columns import SortItem, cell_kinds, describe, order_descriptors
 
-__all__ = ["INTEGERS", "integers_from_prefix", "order_rows", "prefixes_of", "sort_prefix"]
+__all__ = ["order_rows", "prefixes_of", "sort_prefix"]
 
 
 _SIGN: Final = np.uint64(1 << 63)
@@ -24,8 +24,6 @@ _WIDTHS: Final[dict[Kind, type[np.signedinteger[Any]]]] = {
     Kind.INTEGER: np.int32,
     Kind.BIGINT: np.int64,
 }
-#: kinds whose prefix says all of a value
-INTEGERS: Final = frozenset(_WIDTHS)
 
 
 def prefixes_of(descriptor: npt.NDArray[np.int64], rows: int) -> npt.NDArray[np.uint64]:
@@ -46,12 +44,6 @@ def sort_prefix(column: pa.Array, type: SqlType, *, desc: bool, nulls_first: boo
     descriptor = describe((column,), cell_kinds((type,)))[0]
     descriptor[5] = (cells.DESC if desc else 0) | (cells.NULLS_FIRST if nulls_first else 0)
     return prefixes_of(descriptor, len(column))
-
-
-def integers_from_prefix(words: npt.NDArray[np.uint64], type: SqlType, *, desc: bool) -> pa.Array:
-    """The column of ``type``, one of ``INTEGERS``, whose ``sort_prefix`` is ``words``."""
-    values = ((~words if desc else words) ^ _SIGN).view(np.int64)
-    return pa.array(values.astype(_WIDTHS[type.kind]))
 
 
 def order_rows(

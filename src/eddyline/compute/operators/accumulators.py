@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from eddyline.compute.operators.growable import grown
-from eddyline.compute.operators.values import booleans_of, from_numbers, from_words, valid_of, words_of
+from eddyline.compute.operators.values import booleans_of, from_numbers, from_words, integers_of, valid_of, words_of
 from eddyline.kernels.loose_sums import MAX_WEIGHT, add_word_digits
 from eddyline.kernels.numeric import HALF_AWAY, MAX_DIGITS, PER_VALUE, numeric_divide, numeric_rescale
 from eddyline.kernels.reduce import add_integers, add_weights, digits_to_words, running_sums
@@ -156,8 +156,11 @@ class IntegerSum(Accumulator):
         out = np.zeros((count, self._width), np.int64)
         used = present_weights(args[0], weights)
         add_to_segments(used, segments, out)
+        if self._argument.kind is not Kind.NUMERIC and light(used):
+            add_word_digits(integers_of(args[0], self._argument), used, segments, 1, out)
+            return out
         low, high = words_of(args[0], self._argument)[:2]
-        if light(used) and (self._argument.kind is not Kind.NUMERIC or np.array_equal(high, low >> 63)):
+        if light(used) and np.array_equal(high, low >> 63):
             add_word_digits(low, used, segments, 1, out)
         else:
             add_integers(low, high, used, np.zeros(len(low), np.int64), 0, segments, 1, self._DIGITS, out)

@@ -12,19 +12,18 @@ from eddyline.compute.operators.accumulators import Accumulator, Shown
 from eddyline.compute.operators.growable import grown
 from eddyline.compute.operators.reduce import ReduceOperator, accumulator_for
 from eddyline.compute.operators.snapshot import Retractions
-from eddyline.compute.operators.values import valid_of
+from eddyline.compute.operators.values import from_numbers, integers_of, valid_of
 from eddyline.errors import InternalError
 from eddyline.expr.ir import AggregateCall, SortKey
 from eddyline.repr.batch import Batch, Int64s
-from eddyline.repr.types import BIGINT, SqlType
+from eddyline.repr.types import BIGINT, Kind, SqlType
 from eddyline.trace.best_rows import BestRows
 from eddyline.trace.hasher import Hasher
 from eddyline.trace.net import net_updates
-from eddyline.trace.order import INTEGERS, integers_from_prefix, sort_prefix
 
 __all__ = ["ExtremeAccumulator", "SnapshotReduceOperator"]
 
-_GREATEST: Final = np.uint64(2**64 - 1)
+_INTEGERS: Final = (Kind.SMALLINT, Kind.INTEGER, Kind.BIGINT)
 
 
 class ExtremeAccumulator(Accumulator):
@@ -60,15 +59,15 @@ class ExtremeAccumulator(Accumulator):
         if self._seen.see(batch):
             self._choose(batch)
 
-    def _none_yet(self) -> BestRows | _LeastWords:
+    def _none_yet(self) -> BestRows | _Extremes:
         argument = self._types[1]
-        if argument.kind in INTEGERS:
-            return _LeastWords(argument, desc=self._order[0].desc)
+        if argument.kind in _INTEGERS:
+            return _Extremes(argument, greatest=self._order[0].desc)
         return BestRows(self._types, self._order, 1)
 
     def _choose(self, batch: Batch) -> None:
         slots = None if self._slots == 1 else np.asarray(batch.columns[0])
-        if isinstance(self._best, _LeastWords):
+        if isinstance(self._best, _Extremes):
             self._best.add(batch.columns[1], slots, self._slots)
         else:
             self._best.add(batch, slots, self._slots)
@@ -81,7 +80,7 @@ class ExtremeAccumulator(Accumulator):
                 self._choose(batch.take(np.flatnonzero(batch.diffs > 0)))
                 yield
         self._seen.forget()
-        if isinstance(self._best, _LeastWords):
+        if isinstance(self._best, _Extremes):
             groups, self._values = self._best.chosen()
         else:
             groups, rows = self._best.chosen()
@@ -94,41 +93,39 @@ class ExtremeAccumulator(Accumulator):
         return Shown(self._values.take(pa.array(places - 1, mask=places == 0)))
 
 
-class _LeastWords:
-    """The first integer of each slot, as the word that orders it and from which it is had back: no row is kept."""
+class _Extremes:
+    """The least or greatest integer of each slot: a number, and no row is kept."""
 
-    def __init__(self, argument: SqlType, *, desc: bool) -> None:
+    def __init__(self, argument: SqlType, *, greatest: bool) -> None:
         self._argument = argument
-        self._desc = desc
-        self._words = np.full(1, _GREATEST, np.uint64)
+        self._greatest = greatest
+        limits = np.iinfo(np.int64)
+        self._neutral = limits.min if greatest else limits.max
+        self._values = np.full(1, self._neutral, np.int64)
         self._there = np.zeros(1, np.bool_)
 
     @property
     def nbytes(self) -> int:
-        return self._words.nbytes + self._there.nbytes
+        return self._values.nbytes + self._there.nbytes
 
     def add(self, column: pa.Array, slots: Int64s | None, count: int) -> None:
         """``slots``: of each row, all below ``count``; None: all of slot 0.  The column has no NULL."""
         if not len(column):
             return
-        words = sort_prefix(column, self._argument, desc=self._desc, nulls_first=False)
-        if count > len(self._words):
-            there = len(self._words)
-            self._words = grown(self._words, count)
-            self._words[there:] = _GREATEST
-            self._there = grown(self._there, count)
+        better = np.maximum if self._greatest else np.minimum
+        values = integers_of(column, self._argument)
+        self._values, self._there = grown(self._values, count, self._neutral), grown(self._there, count)
         if slots is None:
-            self._words[0] = min(self._words[0], words.min())
+            self._values[0] = better(self._values[0], better.reduce(values))
             self._there[0] = True
         else:
-            np.minimum.at(self._words, slots, words)
+            better.at(self._values, slots, values)
             self._there[slots] = True
 
     def chosen(self) -> tuple[Int64s, pa.Array]:
         """The slots that have a value, ascending, and their values."""
         slots = np.flatnonzero(self._there)
-        words = self._words[slots]
-        return slots, integers_from_prefix(words, self._argument, desc=self._desc)
+        return slots, from_numbers(self._values[slots], np.ones(len(slots), np.bool_), self._argument)
 
 
 class SnapshotReduceOperator(ReduceOperator):
@@ -143,7 +140,8 @@ class SnapshotReduceOperator(ReduceOperator):
         self, accumulator: Accumulator, args: Sequence[pa.Array], weights: Int64s, groups: Int64s, slots: Int64s
     ) -> None:
         if isinstance(accumulator, ExtremeAccumulator):
-            accumulator.take(args[0], weights, slots[groups], int(slots.max()) + 1)
+            alone = len(slots) == 1 and not slots[0]
+            accumulator.take(args[0], weights, groups if alone else slots[groups], int(slots.max()) + 1)
         else:
             super().add(accumulator, args, weights, groups, slots)
 

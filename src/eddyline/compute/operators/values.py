@@ -42,7 +42,7 @@ _INTEGERS = {Kind.SMALLINT: np.int16, Kind.INTEGER: np.int32, Kind.BIGINT: np.in
 
 def integers_of(array: pa.Array, sql_type: SqlType) -> Int64s:
     """int64[n] of an integer column; undefined at NULLs."""
-    return _data(array, _INTEGERS[sql_type.kind]).astype(np.int64)
+    return _data(array, _INTEGERS[sql_type.kind]).astype(np.int64, copy=False)
 
 
 def floats_of(array: pa.Array, sql_type: SqlType) -> npt.NDArray[np.float64]:
