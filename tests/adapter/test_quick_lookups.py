@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import datetime as dt
 import random
+import sys
+import threading
 import uuid
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
@@ -16,6 +18,7 @@ import pytest
 
 import eddyline
 from eddyline.adapter.quick_lookup import QuickLookup
+from eddyline.testing.counting import counting
 
 _UTC = dt.UTC
 #: per type: keys, of the Python type that is plain for it, and further values that are no plain parameters
@@ -360,6 +363,37 @@ def test_quick_lookups_count_in_the_metrics(people: Answers) -> None:
     assert metrics.statements()["succeeded"] == statements + 5
     assert metrics.reads()["caller"] == reads + 5
     assert sum(metrics.phases(people.db._engine.reader, "walk").seen()[0]) == walks + 5
+
+
+@pytest.mark.parametrize(("text", "kernels"), [(QUICK_TEXTS[0], 3), (QUICK_TEXTS[3], 3), (QUICK_TEXTS[4], 6)])
+def test_a_quick_lookup_does_little(text: str, kernels: int) -> None:
+    """Counted, so that what is added to its way is seen: calls of functions, and of kernels."""
+    with eddyline.connect() as db:
+        db.executescript(
+            """
+            CREATE TABLE city (id int, name text); CREATE INDEX city_id ON city (id);
+            CREATE TABLE person (id int PRIMARY KEY, name text, city int);
+            INSERT INTO city VALUES (1, 'Ghent'); INSERT INTO person VALUES (1, 'Ann', 1);
+            """
+        )
+        db.wait_hydrated("city_id", timeout=20)
+        for _ in range(4):
+            assert len(db.execute(text, (1,)).fetchall()) == 1
+        calls = [0]
+
+        def count(_frame: object, event: str, _argument: object) -> None:
+            calls[0] += event in ("call", "c_call")
+
+        here = threading.current_thread().name
+        with counting(lambda thread: thread == here) as counted:
+            db.execute(text, (1,)).fetchall()
+        assert (counted.kernel_calls, counted.bytes) == (kernels, 0)
+        sys.setprofile(count)
+        try:
+            db.execute(text, (1,)).fetchall()
+        finally:
+            sys.setprofile(None)
+        assert 0 < calls[0] < 90 * (1 + kernels // 3), calls
 
 
 def test_a_closed_session_and_a_closed_database_say_so(people: Answers) -> None:

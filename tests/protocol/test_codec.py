@@ -25,7 +25,7 @@ from eddyline.protocol.messages import (
     SubscribeResponse,
 )
 from eddyline.repr.batch import Batch
-from eddyline.repr.time import EMPTY
+from eddyline.repr.time import EMPTY, Time
 from eddyline.repr.types import BIGINT, BOOLEAN, INTERVAL, TEXT, TIMESTAMPTZ, numeric
 
 MFP = Mfp(
@@ -88,6 +88,19 @@ def test_rows_travel_as_arrow() -> None:
     assert rows.types == types
     assert [c.to_pylist() for c in rows.columns] == [c.to_pylist() for c in columns]
     assert (rows.times.tolist(), rows.diffs.tolist()) == ([3, 4], [1, -2])
+
+
+def test_rows_in_pieces_arrive_in_order() -> None:
+    types = (BIGINT,)
+    pieces = [Batch.at(types, (pa.array([n, n + 1], pa.int64()),), 2, Time(7)) for n in (1, 5)]
+    response = PeekResponse("u", rows=RowBatch.of(types, [pieces[0], Batch.empty(types), pieces[1]]))
+    decoded = decode_response(encode(response))
+    assert isinstance(decoded, PeekResponse)
+    for rows in (response.rows, decoded.rows):
+        assert rows is not None
+        assert [p.columns[0].to_pylist() for p in rows.pieces()] == [[1, 2], [5, 6]]
+        assert rows.batch().columns[0].to_pylist() == [1, 2, 5, 6]
+    assert len(RowBatch.of(types, []).batch()) == 0
 
 
 def test_other_bytes_are_refused() -> None:
