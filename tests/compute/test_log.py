@@ -27,6 +27,7 @@ from eddyline.protocol.messages import (
     InitializationComplete,
     Peek,
     PeekResponse,
+    Schedule,
 )
 from eddyline.repr.time import EMPTY, MIN_TIME, Frontier, Time
 from eddyline.storage.store import TableStore
@@ -84,7 +85,12 @@ class World:
         self.store.append({"t": pairs(rows)}, Time(self.time))
 
     def create(self, id: str) -> None:
-        self.solo.send(CreateDataflow(DataflowDescription(id, indexed(id, "t").operators, self.time, EMPTY)))
+        self.send(DataflowDescription(id, indexed(id, "t").operators, self.time, EMPTY))
+
+    def send(self, description: DataflowDescription) -> None:
+        self.solo.send(CreateDataflow(description))
+        for export in description.exports:
+            self.solo.send(Schedule(export.id))
 
     def drop(self, id: str) -> None:
         self.solo.send(AllowCompaction(id, EMPTY))
@@ -171,7 +177,7 @@ def test_what_comes_and_goes_between_two_seals_leaves_nothing() -> None:
     world.commit([(1, 1)])
     world.run(2_000)
     for n in range(50):
-        world.solo.send(CreateDataflow(_read(f"t{n}", world.time)))
+        world.send(_read(f"t{n}", world.time))
         world.run()
         world.drop(f"t{n}")
         world.run()
@@ -325,7 +331,7 @@ def test_a_read_of_one_class_is_not_urgent() -> None:
     world = World()
     world.commit([(1, 1)])
     world.run(2_000)
-    world.solo.send(CreateDataflow(_read("t1", world.time)))
+    world.send(_read("t1", world.time))
     world.solo.step()
     assert not world.log.urgent
     assert world.log.due_in_s() is not None

@@ -16,6 +16,7 @@ from eddyline.plan.dataflow import (
     Arrange,
     DataflowDescription,
     ExportIndex,
+    ExportMaterializedView,
     ImportIndex,
     ImportSource,
     MapFilterProject,
@@ -25,6 +26,7 @@ from eddyline.plan.dataflow import (
 from eddyline.protocol.logs import Log
 from eddyline.protocol.messages import (
     AllowCompaction,
+    AllowWrites,
     CancelPeek,
     Command,
     CreateDataflow,
@@ -43,7 +45,7 @@ from eddyline.repr.types import TEXT
 from eddyline.storage.store import TableStore
 from eddyline.trace.hasher import Hasher
 from eddyline.trace.trace import Trace
-from tests.compute.runtime_harness import PAIR, Rows, identity, indexed, one_shot, pairs, rows_of
+from tests.compute.runtime_harness import PAIR, Rows, collect, identity, indexed, one_shot, pairs, rows_of
 
 Pairs = list[tuple[int | None, int | None]]
 
@@ -57,12 +59,19 @@ class Driver:
         *,
         logging: bool = False,
         configure: Callable[[Mapping[str, str]], None] | None = None,
+        budget_rows: int = 65_536,
     ) -> None:
         self.hasher = Hasher(7)
         self.store = TableStore(self.hasher, retention_us=1_000_000)
         ticks = itertools.count(0, 1_000_000)
         self.pair = Pair(
-            self.store, self.hasher, workers=workers, configure=configure, threads=False, clock=lambda: next(ticks)
+            self.store,
+            self.hasher,
+            workers=workers,
+            configure=configure,
+            threads=False,
+            clock=lambda: next(ticks),
+            budget_rows=budget_rows,
         )
         self.responses: list[Response] = []
         self.uuids = itertools.count(1)
@@ -84,18 +93,29 @@ class Driver:
         self.store.append({id: pairs(rows, diffs)}, Time(self.time))
         return self.time
 
+    def view(self, id: str, as_of: int) -> None:
+        """A view without content, for a dataflow to write."""
+        self.store.create_view(id, PAIR, names=(), view=id, as_of=Time(as_of))
+
+    def stored(self, id: str, time: int) -> Rows:
+        """The rows of a stored collection at ``time``."""
+        return collect(self.store.snapshot(id, Time(time)))
+
     # -- commands
 
     def hello(self) -> None:
         self.send(Hello(f"connection {next(self.connections)}"))
 
-    def send(self, command: Command) -> None:
-        self.pair.send(command)
+    def send(self, *commands: Command) -> None:
+        for command in commands:
+            self.pair.send(command)
 
     def create(self, description: DataflowDescription) -> None:
         self.send(CreateDataflow(description))
         for export in description.exports:
             self.send(Schedule(export.id))
+            if isinstance(export, ExportMaterializedView):
+                self.send(AllowWrites(export.id))
 
     def index(self, id: str, source: str, as_of: int, *, mfp: tuple[Operator, ...] = ()) -> DataflowDescription:
         description = indexed(id, source)

@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 
 import pytest
 
 from eddyline.compute.layout import WorkerLayout, interactive_layout
+from eddyline.compute.operators.join import JoinOperator
 from eddyline.compute.process_settings import SWITCH_INTERVAL
 from eddyline.errors import DatabaseError
 from eddyline.expr.ir import Call, Column, FilterStep, Literal, Mfp
-from eddyline.plan.dataflow import Arrange, ExportIndex, ImportIndex, ImportSource, MapFilterProject
+from eddyline.plan.dataflow import (
+    Arrange,
+    DataflowDescription,
+    ExportIndex,
+    ImportIndex,
+    ImportSource,
+    Join,
+    MapFilterProject,
+)
 from eddyline.protocol.messages import Frontiers, InitializationComplete, Peek, UpdateConfiguration
 from eddyline.repr.time import EMPTY, Frontier, Time
 from eddyline.repr.types import BIGINT, BOOLEAN
-from eddyline.trace.trace import Trace
+from eddyline.trace.publication import PublicationPoint
+from eddyline.trace.trace import Trace, TraceHandle
 from tests.compute.runtime_harness import PAIR, Harness, dataflow, identity, indexed, one_shot, pairs
 from tests.two_runtimes.driver import Adversary, Driver, Pairs, read_over
 
@@ -39,14 +50,23 @@ def test_i01_an_import_stays_readable_from_create_to_drop() -> None:
     db.settle()
     at = Time(db.time)
     db.controller.create_dataflow(read_over("t1", "i", at), as_of=at)
+    over_table = (ImportSource("t", PAIR), Arrange(0, (), PAIR), ExportIndex("t2", "t2", 1, (), PAIR))
+    db.controller.create_dataflow(one_shot("t2", at, *over_table), as_of=at)
     for n in range(5):
         db.commit({"t": pairs([(n, n)])})
         db.settle()
         assert db.controller.since("i") <= at
+        assert db.store.since("t") <= at
     db.controller.drop("t1")
     db.commit({"t": pairs([(7, 7)])})
     db.settle()
     assert db.controller.since("i") > at
+    assert db.store.since("t") <= at, "the other one has not been dropped"
+    db.controller.drop("t2")
+    db.settle()
+    db.commit({"t": pairs([(8, 8)])})
+    db.settle()
+    assert db.store.since("t") > at
 
 
 def test_i02_a_trace_compacts_only_as_far_as_the_slower_runtime_has_come() -> None:
@@ -111,6 +131,10 @@ def test_i05_since_comes_from_the_trace_and_holds_only_rise() -> None:
     assert d.slot("i").since == 2
     hold.close()
     assert d.slot("i").since == 3
+    placeholder = PublicationPoint(d.trace("i").layout)
+    early = placeholder.hold(Frontier(5))
+    early.downgrade(Frontier(4))
+    assert early.since == 5, "nor do those fall that are older than the trace"
 
 
 def test_i06_since_is_checked_and_held_in_one_step() -> None:
@@ -135,15 +159,18 @@ def test_i06_since_is_checked_and_held_in_one_step() -> None:
     assert trace.since <= 1 or trace._holds[hold.handle][0] >= trace.since  # type: ignore[index]  # held above
 
 
-def test_i07_an_import_below_since_ends_the_runtime_instead_of_answering() -> None:
+@pytest.mark.parametrize("maintained", [False, True])
+def test_i07_an_import_below_since_ends_the_runtime_instead_of_answering(maintained: bool) -> None:
     d = published()
     for n in range(4):
         d.commit("t", [(n, 100 + n)])
     d.compact("i", 5)
     d.settle()
-    d.create(read_over("t1", "i", 2))
+    read = read_over("t1", "i", 2)
+    d.create(DataflowDescription("j", read.operators, 2, EMPTY) if maintained else read)
     uuid = d.peek("t1", 2)
-    d.pair.interactive.step()
+    for _ in range(20):
+        d.pair.step()
     assert d.pair.failed
     assert d.answers(uuid) == []
 
@@ -156,7 +183,8 @@ def test_i08_a_placeholder_is_sealed_nowhere() -> None:
     lookup = d.peek("i", 1, 2)
     d.serve()
     assert d.answers(uuid) == d.answers(lookup) == []
-    assert d.slot("i").frontier() == d.slot("i").since == 0
+    slot = d.slot("i")
+    assert slot.frontier() == slot.since == slot.oks.upper == slot.errs.upper == 0
     d.settle()
     assert d.rows(uuid) == dict.fromkeys(ROWS, 1)
     assert d.rows(lookup) == {(2, 20): 1}
@@ -251,6 +279,14 @@ def test_i13_no_wake_up_is_lost() -> None:
     assert d.reader().inbox._awake, "the reader would sleep on an answer that is there"
     d.serve()
     assert len(d.rows(uuid)) == 4
+    later = d.peek("i", d.time + 1)
+    d.serve()
+    assert not d.reader().inbox._awake, "it sleeps"
+    d.commit("t", [(5, 50)])
+    d.maintain()
+    assert d.reader().inbox._awake, "it is woken, after the point has moved"
+    d.serve()
+    assert len(d.rows(later)) == 5
 
 
 def test_i14_both_runtimes_have_the_same_worker_layout() -> None:
@@ -349,6 +385,8 @@ def test_i20_maintenance_does_not_wait_for_a_reader() -> None:
     d = published()
     d.peek("i", 50)
     d.create(read_over("t1", "i", 50))
+    table = (ImportSource("t", PAIR), Arrange(0, (), PAIR), ExportIndex("t2", "t", 1, (), PAIR))
+    d.create(one_shot("t2", 50, *table))
     d.pair.interactive.step(0)
     for n in range(20):
         d.commit("t", [(n, n)])
@@ -385,6 +423,49 @@ def test_i22_an_import_keeps_no_run_boundary() -> None:
     d.settle()
     assert d.trace("i")._lowest_through == EMPTY
     assert len(d.rows_of_peek("t2", 2)) == 4
+
+
+def test_i22_a_join_holds_no_boundary_past_what_it_has_consumed() -> None:
+    """While the indexes that it reads run ahead of it."""
+    d = Driver(budget_rows=2)
+    d.table("t", ROWS)
+    operators = (
+        ImportIndex("i", PAIR, (0,)),
+        ImportIndex("j", PAIR, (0,)),
+        Join(0, 1, (False,), Mfp((), (1, 3), PAIR)),
+        Arrange(2, (0,), PAIR),
+        ExportIndex("k", "k", 3, (0,), PAIR),
+    )
+    d.create(d.index("i", "t", 1))
+    d.create(d.index("j", "t", 1))
+    d.create(DataflowDescription("k", operators, 1, EMPTY))
+    d.pair.maintenance.step()
+    one, other, joining = (d.maintainer()._exporters[id] for id in "ijk")
+    join = next(o for o in joining.operators if isinstance(o, JoinOperator))
+    behind = 0
+    for n in range(8):
+        d.commit("t", [(n % 3, n), (3, n)])
+        one.activate(lambda: False)
+        if n % 2:
+            other.activate(lambda: False)
+        for _ in range(3):
+            joining.activate(lambda: True)
+            for side in (join._left, join._right):
+                assert isinstance(side.handle, TraceHandle)
+                assert side.handle.through <= side.consumed, "it would begin where no run does"
+                behind += side.consumed < side.handle.trace.upper
+    assert behind > 10, "the traces were ahead"
+    d.settle()
+    assert join._left.consumed == d.time + 1
+    assert sum(d.rows_of_peek("k", d.time).values()) == sum(n * n for n in _counts(d).values())
+
+
+def _counts(d: Driver) -> Counter[object]:
+    """Rows of table t by key."""
+    found: Counter[object] = Counter()
+    for (key, _), count in d.stored("t", d.time).items():
+        found[key] += count
+    return found
 
 
 def test_a_reexport_shares_the_trace_and_holds_for_itself() -> None:

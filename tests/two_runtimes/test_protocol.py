@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import threading
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -10,16 +13,9 @@ import pytest
 
 from eddyline.compute.ledger import compatible_with
 from eddyline.compute.log import ComputeLog
+from eddyline.compute.process_settings import SWITCH_INTERVAL
 from eddyline.compute.stream import Arrangement
-from eddyline.controller.shape import checked_shape
-from eddyline.plan.dataflow import (
-    Arrange,
-    DataflowClass,
-    DataflowDescription,
-    ExportIndex,
-    ExportSubscribe,
-    ImportSource,
-)
+from eddyline.plan.dataflow import Arrange, DataflowClass, DataflowDescription, ExportIndex
 from eddyline.protocol.client import ResponseQueue
 from eddyline.protocol.history import CommandHistory
 from eddyline.protocol.logs import DATAFLOWS, EXPORTS, FRONTIERS, LOGS, Log
@@ -41,8 +37,9 @@ from eddyline.protocol.messages import (
     UpdateConfiguration,
 )
 from eddyline.protocol.multiplexer import Multiplexer
-from eddyline.repr.time import EMPTY, MAX_TIME, MIN_TIME
-from tests.compute.runtime_harness import PAIR, identity, one_shot
+from eddyline.repr.time import EMPTY, MIN_TIME
+from eddyline.testing.driver import view_on
+from tests.compute.runtime_harness import PAIR, identity
 from tests.two_runtimes.driver import Driver, read_over
 from tests.two_runtimes.test_invariants import ROWS, published
 
@@ -103,27 +100,61 @@ def test_p02_peeks_and_their_cancellation_go_to_interactive_alone() -> None:
 
 def test_p03_responses_are_merged_verbatim_each_stream_in_order() -> None:
     e = Endpoint()
-    from_one: list[Response] = [Frontiers("i", n) for n in (3, 7, EMPTY)]
-    from_other: list[Response] = [Frontiers("t1", 2), PeekResponse("u", canceled=True), Status("note")]
+    from_one: list[Response] = [Frontiers("i", n) for n in (3, 7, 7, EMPTY)]
+    from_other: list[Response] = [Frontiers("t1", 2), PeekResponse("u", canceled=True), Status("note"), Status("note")]
     for one, other in zip(from_one, from_other, strict=True):
         e.maintenance.put(one)
         e.interactive.put(other)
     received = e.received()
-    assert [r for r in received if r in from_one] == from_one
-    assert [r for r in received if r in from_other] == from_other
-    assert len(received) == 6
+    for stream in (from_one, from_other):
+        ids = {id(r) for r in stream}
+        assert [id(r) for r in received if id(r) in ids] == [id(r) for r in stream], "these very ones"
+    assert len(received) == 8
 
 
-def test_p04_nothing_is_lost_when_both_sides_are_ready_or_the_caller_gives_up() -> None:
+class GivesUp(threading.Condition):
+    """A waiter's time is over, or it is interrupted, at the moment when something comes."""
+
+    def __init__(self, comes: Callable[[], None], interrupt: type[BaseException] | None) -> None:
+        super().__init__()
+        self._comes = comes
+        self._interrupt = interrupt
+
+    def wait(self, timeout: float | None = None) -> bool:
+        self._comes()
+        if self._interrupt is not None:
+            raise self._interrupt
+        return False
+
+
+@pytest.mark.parametrize("interrupt", [None, KeyboardInterrupt])
+def test_p04_nothing_is_lost_when_both_sides_are_ready_or_the_caller_gives_up(
+    interrupt: type[BaseException] | None,
+) -> None:
     e = Endpoint()
-    assert e.client.receive(0) is None
     e.maintenance.put(Frontiers("i", 1))
     e.interactive.put(Frontiers("t1", 1))
-    assert e.client.receive(0) == Frontiers("i", 1)
+    assert e.received() == [Frontiers("i", 1), Frontiers("t1", 1)], "both were ready"
+    assert e.client.receive(0) is None, "nobody waits"
+    arriving: list[Response] = [Frontiers("i", 2), Frontiers("t1", 2)]
+
+    def come() -> None:
+        e.maintenance.put(arriving[0])
+        e.interactive.put(arriving[1])
+
+    e.client._responses._changed = GivesUp(come, interrupt)
+    received: list[Response | None] = []
+    with suppress(KeyboardInterrupt):
+        received.append(e.client.receive(1))
+    received += e.received()
+    assert [r for r in received if r is not None] == arriving, "the waiter got it, or the next one does"
+    e.client._responses._changed = threading.Condition()
+    e.maintenance.put(Frontiers("i", 3))
+    e.interactive.put(Frontiers("t1", 3))
     seen: list[Response] = []
     e.client.listen(seen.append, lambda: None)
-    e.maintenance.put(Frontiers("i", 2))
-    assert seen == [Frontiers("t1", 1), Frontiers("i", 2)]
+    e.maintenance.put(Frontiers("i", 4))
+    assert seen == [Frontiers("i", 3), Frontiers("t1", 3), Frontiers("i", 4)], "what waits comes first"
 
 
 @pytest.mark.parametrize("side", ["maintenance", "interactive"])
@@ -144,40 +175,15 @@ def test_p05_either_end_ends_the_endpoint(side: str, last_words: bool) -> None:
     assert e.client.receive(None) is None, "it is over: nobody waits for ever"
 
 
-def _misfits() -> dict[str, DataflowDescription]:
-    good = read_over("t1", "i", 5)
-    source = (ImportSource("t", PAIR), Arrange(0, (), PAIR))
-    return {
-        "not transient": one_shot("r", 5, *source, ExportIndex("r", "t", 1, (), PAIR)),
-        "more than indexes": one_shot("t1", 5, ImportSource("t", PAIR), ExportSubscribe("t1", 0, PAIR)),
-        "single time": msgspec.structs.replace(good, until=9),
-        "unbounded": msgspec.structs.replace(good, until=EMPTY),
-        "greatest time": msgspec.structs.replace(good, as_of=MAX_TIME, until=EMPTY),
-        "transient import": read_over("t2", "t1", 5),
-    }
-
-
-@pytest.mark.parametrize("fault", list(_misfits()))
-def test_p06_a_misfit_trips_a_soft_assertion_and_is_maintained(fault: str, tripped: list[str]) -> None:
-    wrong = _misfits()[fault]
-    fixed = checked_shape(wrong, one_shot_reads=True)
-    assert fixed == msgspec.structs.replace(wrong, dataflow_class=DataflowClass.MAINTAINED)
-    assert len(tripped) == 1
-
-
-def test_p07_what_fits_stays_and_the_flag_rewrites_it_after_the_check(tripped: list[str]) -> None:
-    good = read_over("t1", "i", 5)
-    assert checked_shape(good, one_shot_reads=True) is good
-    assert checked_shape(good, one_shot_reads=False).dataflow_class is DataflowClass.MAINTAINED
-    assert tripped == []
-
-
 def test_p08_compatibility_ignores_class_name_and_as_of() -> None:
     good = read_over("t1", "i", 5)
-    same = msgspec.structs.replace(good, name="x", as_of=4, dataflow_class=DataflowClass.MAINTAINED)
-    assert compatible_with(good, same)
-    assert not compatible_with(good, msgspec.structs.replace(good, until=9))
+    for same in ({"name": "x"}, {"as_of": 4}, {"dataflow_class": DataflowClass.MAINTAINED}):
+        assert compatible_with(good, msgspec.structs.replace(good, **same)), same
+        assert compatible_with(msgspec.structs.replace(good, **same), good), same
+    for other in ({"until": 9}, {"memory_bytes": 1}, {"operators": good.operators[:-1]}):
+        assert not compatible_with(good, msgspec.structs.replace(good, **other)), other
     assert not compatible_with(good, read_over("t1", "j", 5))
+    assert not compatible_with(good, read_over("t2", "i", 5))
 
 
 def test_p09_a_class_that_changes_across_a_reconnect_rebuilds_nothing() -> None:
@@ -197,33 +203,54 @@ def test_p09_a_class_that_changes_across_a_reconnect_rebuilds_nothing() -> None:
 
 
 def test_p10_the_reduced_history_leads_to_the_same_state() -> None:
-    long, short = Driver(), Driver()
+    settings: dict[str, list[Mapping[str, str]]] = {"long": [], "short": []}
+    long, short = (Driver(configure=applied.append) for applied in settings.values())
     history = CommandHistory()
     for d in (long, short):
         d.table("t", ROWS)
         d.commit("t", [(4, 40)])
+        d.view("v", 1)
+        d.view("w", 1)
+    twins = (*long.index("a", "t", 1).operators, Arrange(0, (1,), PAIR), ExportIndex("b", "t", 3, (1,), PAIR))
+    waiting = [Peek("i", uuid, 4, PAIR[:1], None, identity(PAIR)) for uuid in ("asked", "canceled")]
     commands: list[Command] = [
-        CreateDataflow(long.index("i", "t", 1)),
-        Schedule("i"),
-        CreateDataflow(long.index("j", "t", 1)),
-        AllowCompaction("j", EMPTY),
+        UpdateConfiguration({SWITCH_INTERVAL: "500"}),
+        UpdateConfiguration({SWITCH_INTERVAL: "700"}),
+        *(CreateDataflow(long.index(id, "t", 1)) for id in ("i", "unscheduled", "dropped")),
+        CreateDataflow(DataflowDescription("twins", twins, 1, EMPTY)),
         CreateDataflow(read_over("t1", "i", 1)),
-        AllowCompaction("t1", EMPTY),
+        *(CreateDataflow(view_on(id, "t", 1)) for id in ("v", "w")),
+        *map(Schedule, ("i", "dropped", "a", "b", "t1", "v", "w")),
+        AllowWrites("v"),
+        *(AllowCompaction(id, EMPTY) for id in ("dropped", "t1")),
         AllowCompaction("i", 2),
+        AllowCompaction("b", 2),
+        *waiting,
+        CancelPeek("canceled"),
+        InitializationComplete(),
     ]
     for command in commands:
         history.push(command)
         long.send(command)
     reduced = history.reduced()
     assert len(reduced) < len(commands)
-    for command in reduced:
-        short.send(command)
-    for d in (long, short):
+    short.hello()
+    short.send(*reduced)
+    for name, d in (("long", long), ("short", short)):
         d.settle()
-        assert len(d.rows_of_peek("i", 2)) == 4
-        assert d.trace("i").since == 2
-        assert sorted(d.reader().traces) == ["i"]
-        assert len(d.pair.registries[0]) == 1
+        assert settings[name][-1:] == [{SWITCH_INTERVAL: "700"}]
+        assert sorted(d.reader().traces) == sorted(d.maintainer()._indexes) == ["a", "b", "i", "unscheduled"], name
+        assert not d.reader()._local
+        assert [int(d.trace(id).since) for id in ("i", "a", "b")] == [2, 1, 2], name
+        assert len(d.rows_of_peek("i", 2)) == len(d.rows_of_peek("a", 2)) == 4
+        assert d.frontiers("unscheduled") == [1], name
+        assert [int(d.store.upper(id)) for id in ("v", "w")] == [3, 0], name
+        assert d.answers("asked") == [], name
+        for _ in range(2):
+            d.commit("t", [])
+        d.settle()
+        assert len(d.rows("asked")) == 4, name
+        assert d.answer("canceled").canceled, name
 
 
 def test_p11_schedules_and_writes_of_peers_are_no_ops() -> None:

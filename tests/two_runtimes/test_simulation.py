@@ -9,12 +9,13 @@ from collections.abc import Sequence
 
 import pytest
 
-from eddyline.compute.sharing import SharingRegistry, Slot
+from eddyline.compute.sharing import SharingRegistry
 from eddyline.compute.worker import Worker
 from eddyline.controller.collection import CollectionState, DataflowState
 from eddyline.controller.controller import Controller
 from eddyline.testing.simulation.coverage import PAIR_SITUATIONS, PROCESS_SITUATIONS, SITUATIONS, Coverage
 from eddyline.testing.simulation.stepper import SEEDS_PER_TWO_PROCESSES, STEPS, SeedFailedError, run_seed
+from tests.two_runtimes.invariant_mutants import nobody_is_woken
 from tests.two_runtimes.mutants import MUTANTS
 
 CHUNK = 100
@@ -22,7 +23,7 @@ SEEDS = 500
 SOLO_SEEDS = 100
 LONG_SEEDS = 5_000
 #: broken mechanisms that answers and bounds show, without threads; each under one of the first seeds
-SHOWN = ("i01", "i02", "i03", "i05", "i08", "i09", "i11", "i12", "i15", "i16", "i17", "i20")
+SHOWN = ("i01", "i02", "i03", "i05", "i08", "i09", "i11", "i12", "i15", "i16", "i17", "i20", "p23", "p24")
 
 
 def run_chunk(chunk: int, *, interactive: bool, situations: Sequence[str]) -> None:
@@ -73,10 +74,6 @@ def test_a_seed_does_the_same_in_any_process(seed: int) -> None:
     assert there.stdout.splitlines()[: len(here)] == list(here)
 
 
-def nobody_is_woken(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Slot, "announce", lambda self: None)
-
-
 def nobody_is_asked(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Worker, "_want", lambda self, id: False)
 
@@ -93,7 +90,7 @@ def holds_are_given_back_at_once(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Controller, "_leave", leave)
 
 
-BROKEN = {name: MUTANTS[name] for name in SHOWN}
+BROKEN = {name: MUTANTS[name][0] for name in SHOWN}
 BROKEN |= {
     m.__name__: m for m in (nobody_is_woken, nobody_is_asked, views_are_not_asked_for, holds_are_given_back_at_once)
 }

@@ -1,13 +1,14 @@
 """Which dataflow of a worker goes next, at a cost that follows what is scheduled and not what exists.
 
 Invariants:
-I1  a live dataflow that is ``scheduled`` stands in one of the queues, and none stands in one twice (``queued``); an
-    entry whose dataflow was dropped is passed over;
+I1  a live dataflow that is ``scheduled`` and may run stands in one of the queues, and none stands in one twice
+    (``queued``); an entry whose dataflow was dropped is passed over;
 I2  steady dataflows come before hydrating ones, but every n-th activation is hydration's while it has work;
 I3  steady ones take turns, one slice a turn, the oldest first: an export comes before what imports it, and nobody
     waits for more than about a slice of each other;
 I4  hydrating ones come oldest first, one after another: the memory that building takes is not taken by all at once;
-I5  whoever is scheduled has everything upstream scheduled too.
+I5  whoever is scheduled has everything upstream scheduled too;
+I6  one that may not run yet stands in no queue; what is scheduled meanwhile stays so, and gets in line at its start.
 State of the worker's thread.
 """
 
@@ -80,6 +81,11 @@ class Agenda:
         """It has something to do that does not depend on what is upstream.  O(1)."""
         self._enter(dataflow)
 
+    def start(self, dataflow: Dataflow) -> None:
+        """It may run from here on."""
+        if dataflow.scheduled:
+            self._queue(dataflow)
+
     def _enter_behind(self, dataflow: Dataflow, upstream: Iterable[Dataflow]) -> None:
         for other in upstream:
             self._enter(other)
@@ -92,7 +98,7 @@ class Agenda:
             self._queue(dataflow)
 
     def _queue(self, dataflow: Dataflow) -> None:
-        if dataflow.queued:
+        if dataflow.queued or not dataflow.allowed.runs:
             return
         dataflow.queued = True
         if dataflow.hydrated:

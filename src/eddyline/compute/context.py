@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+from eddyline.compute.allowed import Allowed
 from eddyline.repr.time import EMPTY, Frontier, Time
 
 if TYPE_CHECKING:
@@ -26,6 +27,8 @@ class OperatorContext:
     worker: int = 0
     workers: int = 1
     budget_rows: int = BUDGET_ROWS
+    #: shared with the dataflow
+    allowed: Allowed = field(default_factory=Allowed)
 
     @property
     def single_time(self) -> bool:

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from eddyline.compute.allowed import Allowed
 from eddyline.compute.exchange import ExchangeOperator
 from eddyline.compute.exports import Export, IndexExport
 from eddyline.compute.imports import ImportSourceOperator
@@ -36,6 +37,8 @@ class Dataflow:
     inputs: Sequence[tuple[str, Output | ArrangedOutput]] = ()
     #: where streams begin
     outputs: Sequence[Output] = ()
+    #: whether it may run, and write
+    allowed: Allowed = field(default_factory=Allowed)
     #: of a one-shot read
     read: ReadState | None = None
     #: it was ended before its time

@@ -187,6 +187,7 @@ class MaterializedViewSink:
     """Writes each sealed interval to storage, where it appears in one step.  Runs on one worker, which gets all rows.
 
     An interval larger than ``_PIECE_ROWS``, such as the first, is written piece by piece over several activations.
+    Until writes are allowed it takes nothing in, and storage hears nothing of it.
     """
 
     def __init__(
@@ -203,9 +204,15 @@ class MaterializedViewSink:
         self.id = id
         self._sealing = _Sealing(input, types, context)
         self._storage = storage
-        storage.begin_view(id)
+        self._allowed = context.allowed
+        self._begun = False
 
     def step(self) -> bool:
+        if not self.pending():
+            return False
+        if not self._begun:
+            self._begun = True
+            self._storage.begin_view(self.id)
         sealing = self._sealing
         moved = sealing.take()
         if sealing.closing == sealing.sealed and sealing.sealable():
@@ -221,7 +228,7 @@ class MaterializedViewSink:
         return True
 
     def pending(self) -> bool:
-        return self._sealing.ready()
+        return self._allowed.may_write(self.id) and self._sealing.ready()
 
     def frontier(self) -> Frontier:
         return self._sealing.frontier()

@@ -3,7 +3,9 @@
 Invariants:
 I1  no import is read below its since: a source is held by the controller, an index by handles taken here;
 I2  frontiers stop at the dataflow's until, and nothing at or past it is sent;
-I3  the first interval of an imported index ends past as_of, so that it holds the whole snapshot.
+I3  the first interval of an imported index ends past as_of, so that it holds the whole snapshot;
+I4  while a view of the dataflow may not be written, a source gives its snapshot alone, and an index nothing: what comes
+    later stays with those who keep it anyway.
 """
 
 from __future__ import annotations
@@ -47,7 +49,9 @@ class ImportSourceOperator:
 
     def pending(self) -> bool:
         """What the consumers have not taken stays in storage, where it counts as backlog."""
-        return self._open and all(s.drained() for s in self._output.consumers) and self.reader.pending()
+        if not self._open or (self._output.frontier > self._context.as_of and not self._context.allowed.follows):
+            return False
+        return all(s.drained() for s in self._output.consumers) and self.reader.pending()
 
     def frontier(self) -> Frontier:
         return self._output.frontier
@@ -115,7 +119,7 @@ class ImportIndexOperator:
         if not self._open:
             return False
         if self._stream is None:
-            return self._source.frontier > self._context.as_of
+            return self._context.allowed.follows and self._source.frontier > self._context.as_of
         return bool(self._stream.sealed)
 
     def close(self) -> None:

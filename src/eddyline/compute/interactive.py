@@ -174,6 +174,8 @@ class InteractiveWorker:
             case Schedule() | AllowWrites():
                 known = command.id in self.traces or command.id in self._peers or command.id in self._local
                 soft_assert(known, "a command names an unknown collection", command=command)
+                if command.id in self._local:
+                    self.lane.inbox.command(command)
             case CreateInstance():
                 self._record_logs(command)
                 self.lane.inbox.command(command)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, field
+from typing import Any, Final
 
 import msgspec
 
@@ -18,10 +19,13 @@ from eddyline.repr.time import EMPTY, Frontier
 __all__ = ["Ledger", "Reconciled", "compatible_with"]
 
 
+#: what of a description does not matter
+_NEUTRAL: Final[dict[str, Any]] = {"name": "", "as_of": 0, "dataflow_class": DataflowClass.MAINTAINED}
+
+
 def compatible_with(old: DataflowDescription, new: DataflowDescription) -> bool:
     """Whether a runtime that renders ``old`` computes ``new`` already, as_of apart.  Name and class do not matter."""
-    neutral = {"name": "", "as_of": 0, "dataflow_class": DataflowClass.MAINTAINED}
-    return bool(msgspec.structs.replace(old, **neutral) == msgspec.structs.replace(new, **neutral))
+    return bool(msgspec.structs.replace(old, **_NEUTRAL) == msgspec.structs.replace(new, **_NEUTRAL))
 
 
 @dataclass(slots=True, eq=False)

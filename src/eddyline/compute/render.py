@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import assert_never
 
 import eddyline.expr.functions  # noqa: F401 - registers the implementations that plans name
+from eddyline.compute.allowed import Allowed
 from eddyline.compute.context import BUDGET_ROWS, OperatorContext
 from eddyline.compute.dataflow import Dataflow
 from eddyline.compute.exchange import Channel, ExchangeOperator, Mailboxes
@@ -106,6 +107,7 @@ def render(
         worker=runtime.worker,
         workers=runtime.workers,
         budget_rows=runtime.budget_rows,
+        allowed=_nothing_allowed(description),
     )
     builder = _Builder(description, number, runtime, context, frozen or {}, logs or {})
     for position, node in enumerate(description.operators):
@@ -121,8 +123,14 @@ def render(
         inputs=builder.inputs,
         outputs=builder.outputs,
         states=builder.states,
+        allowed=context.allowed,
         selected=frozenset(builder.selected - builder.followed),
     )
+
+
+def _nothing_allowed(description: plan.DataflowDescription) -> Allowed:
+    exports = description.exports
+    return Allowed([e.id for e in exports], [e.id for e in exports if isinstance(e, plan.ExportMaterializedView)])
 
 
 @dataclass(slots=True)

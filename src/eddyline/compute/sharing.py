@@ -10,7 +10,8 @@ I2  a reader that has dropped the peer before it is published leaves no hold beh
 I3  a slot goes when both sides are done with it;
 I4  the point is updated before the reader is woken, and the reader registers what it waits for before it looks again:
     no wake-up is lost, nobody polls, and no one is woken who does not wait;
-I5  one thread publishes and one reads (checked).
+I5  one thread publishes and one reads (checked);
+I6  the slot of a dataflow that may not run yet is sealed nowhere, though the trace that it shares may be.
 """
 
 from __future__ import annotations
@@ -90,6 +91,8 @@ class Slot:
         self._peer_hold: PairHold | None = None
         #: when it was published, for whoever waited for that; 0 before.  Written by the publisher.
         self.published_ns = 0
+        #: whether its dataflow may run.  Written by the publisher.
+        self.started = False
         #: how far the publisher's own commands let it compact.  Written by the publisher.
         self.publisher_since = Frontier(MIN_TIME)
         #: the least time that the reader waits to see sealed
@@ -97,6 +100,8 @@ class Slot:
 
     def frontier(self) -> Frontier:
         """Sealed up to here, rows and errors; past the until of its dataflow nothing is missing."""
+        if not self.started:
+            return Frontier(MIN_TIME)
         sealed = min(self.oks.upper, self.errs.upper)
         return EMPTY if sealed >= self._until else sealed
 
@@ -142,6 +147,11 @@ class Slot:
             self._publisher = _Side.HERE
             if self._reader is _Side.EXPECTED:
                 self._peer_hold = self.hold(as_of)
+
+    def start(self) -> None:
+        """The dataflow may run; a trace that it shares may be sealed already."""
+        self.started = True
+        self.announce()
 
     def announce(self) -> None:
         """After the points have moved: wakes the reader if it waits for that."""

@@ -14,7 +14,8 @@ I4  whoever is scheduled has everything upstream scheduled too: quiet inputs the
 I5  a dataflow of a class that the worker does not render is recorded: its exports are *peers*, which have no channel,
     no frontier to report, and commands about them are no-ops here;
 I6  an index is published when it is rendered, its points are announced after they moved, and one that a reader of the
-    other runtime waits for is treated like one with a peek here.
+    other runtime waits for is treated like one with a peek here;
+I7  a dataflow that is rendered holds what it reads, and does nothing else before all its exports are scheduled.
 All state belongs to the worker's thread, but for the inbox; ``answer_now`` reads published snapshots only.
 """
 
@@ -28,6 +29,7 @@ from itertools import islice
 from typing import assert_never
 
 from eddyline.compute.agenda import Agenda
+from eddyline.compute.allowed import Allowed
 from eddyline.compute.dataflow import Dataflow
 from eddyline.compute.exchange import Mailboxes, Message
 from eddyline.compute.exports import IndexExport
@@ -151,6 +153,8 @@ class Worker:
         #: messages for dataflows not built yet
         self._parked: dict[int, list[Message]] = {}
         self._reported: dict[str, Frontier] = {}
+        #: as_of of exports that were not scheduled when they were rendered or went on, until that is reported
+        self._unscheduled: dict[str, Frontier] = {}
         #: peeks whose index has not sealed their time
         self.peeks = PeekQueue(role.value, hasher, clock, respond=self._respond, start=self._start_peek)
         self._walks: deque[PeekTask] = deque()
@@ -197,6 +201,7 @@ class Worker:
             moved = True
         if self._history is not None or self._unsettled:
             return moved  # what is to run is not known yet, and must not be reported to the new connection
+        moved |= bool(self._unscheduled) and self._report_unscheduled()
         moved |= bool(self._bounded) and self._stop_reads()
         moved |= self.log.seal_if_due(self._agenda.steady_waits)
         moved |= self._activate()
@@ -373,8 +378,7 @@ class Worker:
             case CancelPeek():
                 self._cancel(command.uuid)
             case Schedule() | AllowWrites():
-                # Dataflows run and write from their creation here.
-                soft_assert(self._knows(command.id), "a command names an unknown collection", command=command)
+                self._allow(command)
             case CreateInstance():
                 self.log.create_instance(command)
             case UpdateConfiguration():
@@ -384,9 +388,6 @@ class Worker:
                 return
             case _:
                 assert_never(command)
-
-    def _knows(self, id: str) -> bool:
-        return id in self._exporters or id in self._peers
 
     # -- connections ----------------------------------------------------------------------------------------------
 
@@ -424,6 +425,7 @@ class Worker:
             if id in self._exporters:
                 self._exporters[id].exports[id].allow_compaction(as_of)
                 self._agenda.schedule_alone(self._exporters[id])
+                self._unscheduled[id] = as_of
 
     # -- life of a dataflow ---------------------------------------------------------------------------------------
 
@@ -462,6 +464,7 @@ class Worker:
         for id, export in dataflow.exports.items():
             self._exporters[id] = dataflow
             self._reported.pop(id, None)
+            self._unscheduled[id] = Frontier(command.dataflow.as_of)
             if isinstance(export, IndexExport):
                 self._indexes[id] = export
                 self._publish(id, export, dataflow)
@@ -511,9 +514,43 @@ class Worker:
         slot.published_ns = self._clock()
         slot.publisher_since = Frontier(as_of)
         self._slots[id] = slot
-        slot.announce()  # the arrangement of a re-export may be sealed already
         if slot.awaited:
             self._wanted.add(id)
+
+    def _allow(self, command: Schedule | AllowWrites) -> None:
+        """Lets a dataflow run, or a view of it be written.  Nothing here, where the other runtime renders it."""
+        id = command.id
+        dataflow = self._exporters.get(id)
+        known = dataflow is not None or id in self._peers
+        soft_assert(known, "a command names an unknown collection", command=command)
+        if dataflow is not None:
+            allow = Allowed.schedule if isinstance(command, Schedule) else Allowed.allow_writes
+            self._change_allowed(dataflow, allow, id)
+
+    def _change_allowed(self, dataflow: Dataflow, change: Callable[[Allowed, str], None], id: str) -> None:
+        allowed = dataflow.allowed
+        ran, followed = allowed.runs, allowed.follows
+        change(allowed, id)
+        if allowed.runs and not ran:
+            self._agenda.start(dataflow)
+            for each in dataflow.exports:
+                if each in self._slots:
+                    self._slots[each].start()
+        if allowed.follows and not followed:
+            self._agenda.schedule(dataflow)
+
+    def _report_unscheduled(self) -> bool:
+        """Of a dataflow that may not run nothing is known but that nothing below its as_of will come."""
+        exports, self._unscheduled = self._unscheduled, {}
+        moved = False
+        for id, as_of in exports.items():
+            dataflow = self._exporters.get(id)
+            if dataflow is None or dataflow.allowed.runs or as_of <= self._reported.get(id, MIN_TIME):
+                continue
+            self._reported[id] = as_of
+            self._respond(Frontiers(id, as_of))
+            moved = True
+        return moved
 
     def _bind(self, item: BindImport) -> None:
         """An imported index has sealed the read's time."""
@@ -557,6 +594,7 @@ class Worker:
         if dataflow.dropped_exports >= set(dataflow.exports):
             self._drop(dataflow)
         else:
+            self._change_allowed(dataflow, Allowed.forget, id)
             self.log.touched(dataflow)  # it has one export less to tell of, and may never be activated again
         slot = self._slots.pop(id, None)
         self._wanted.discard(id)

@@ -77,7 +77,7 @@ class WorkerLog:
         )
         if self._registry is not None:
             for id, arrangement in self._log.arrangements.items():
-                self._registry.publish(id, LOG_INCARNATION, arrangement, MIN_TIME, EMPTY)
+                self._registry.publish(id, LOG_INCARNATION, arrangement, MIN_TIME, EMPTY).start()
 
     # -- what happens
 

@@ -107,5 +107,9 @@ class RemoteResponses:
         self._emit(response)
 
     def _stored(self, response: Frontiers) -> bool:
-        """Whether storage has what the frontier speaks of; it does not keep indexes, nor what was dropped."""
-        return response.id not in self._store or response.upper <= self._store.upper(response.id)
+        """Whether storage has what the frontier speaks of; it does not keep indexes, nor what was dropped.
+
+        Nothing is to be there below since, which is where a view that has not been written begins.
+        """
+        id = response.id
+        return id not in self._store or response.upper <= max(self._store.since(id), self._store.upper(id))

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Final
+
 import msgspec
 
 from eddyline.plan.dataflow import DataflowClass, DataflowDescription, ExportIndex
@@ -11,24 +14,30 @@ from eddyline.repr.time import EMPTY
 
 __all__ = ["checked_shape"]
 
+_Clause = Callable[[DataflowDescription], bool]
+
+#: by what is wrong where one does not hold
+_CLAUSES: Final[dict[str, _Clause]] = {
+    "it exports more than indexes": lambda d: all(isinstance(e, ExportIndex) for e in d.exports),
+    "an export is not transient": lambda d: all(is_transient(e.id) for e in d.exports),
+    "it has not a single time": lambda d: d.until == d.as_of + 1,
+    "no finite time comes after its own": lambda d: d.until != EMPTY,
+    "an import is transient": lambda d: not any(is_transient(i.id) for i in d.imports),
+}
+
 
 def checked_shape(description: DataflowDescription, *, one_shot_reads: bool) -> DataflowDescription:
     """The description with the class that it may have.
 
-    A one-shot read has only transient exports, all of them indexes, a single time, and no transient import; a misfit
-    trips a soft assertion and becomes maintained.  ``one_shot_reads`` False: every read becomes maintained, after the
-    check.
+    A one-shot read has only transient exports, all of them indexes, a single time with a finite one after it, and no
+    transient import; a misfit trips a soft assertion and becomes maintained.  ``one_shot_reads`` False: every read
+    becomes maintained, after the check.
     """
     if description.dataflow_class is DataflowClass.MAINTAINED:
         return description
     fits = all(
-        soft_assert(fulfilled, f"dataflow {description.name} has not the shape of a one-shot read: {fault}")
-        for fulfilled, fault in (
-            (all(isinstance(e, ExportIndex) for e in description.exports), "it exports more than indexes"),
-            (all(is_transient(e.id) for e in description.exports), "an export is not transient"),
-            (description.until == description.as_of + 1 and description.until != EMPTY, "it has not a single time"),
-            (not any(is_transient(i.id) for i in description.imports), "an import is transient"),
-        )
+        soft_assert(holds(description), f"dataflow {description.name} has not the shape of a one-shot read: {fault}")
+        for fault, holds in _CLAUSES.items()
     )
     if fits and one_shot_reads:
         return description

@@ -20,12 +20,14 @@ from eddyline.plan.dataflow import (
     DataflowClass,
     DataflowDescription,
     ExportIndex,
+    ExportMaterializedView,
     ImportIndex,
     ImportSource,
     Operator,
 )
 from eddyline.protocol.messages import (
     AllowCompaction,
+    AllowWrites,
     CancelPeek,
     Command,
     CreateDataflow,
@@ -46,7 +48,7 @@ from eddyline.testing.interpret import Bag, Row
 from eddyline.testing.process_group import GroupSettings, ProcessGroup
 from eddyline.trace.hasher import Hasher
 
-__all__ = ["PAIR", "ReplicaDriver", "index_on", "read_of", "reexport_of"]
+__all__ = ["PAIR", "ReplicaDriver", "index_on", "read_of", "reexport_of", "view_on"]
 
 #: the row type of every collection here
 PAIR: tuple[SqlType, ...] = (BIGINT, BIGINT)
@@ -68,6 +70,12 @@ def index_on(id: str, source: str, as_of: int, *between: Operator, key: tuple[in
 def reexport_of(id: str, index: str, as_of: int, *, key: tuple[int, ...] = (0,)) -> DataflowDescription:
     """An index that is the arrangement of another one."""
     return DataflowDescription(id, (ImportIndex(index, PAIR, key), ExportIndex(id, index, 0, key, PAIR)), as_of, EMPTY)
+
+
+def view_on(id: str, source: str, as_of: int, *between: Operator) -> DataflowDescription:
+    """A stored collection, through ``between``, written to storage."""
+    operators = (ImportSource(source, PAIR), *between, ExportMaterializedView(id, len(between), PAIR))
+    return DataflowDescription(id, operators, as_of, EMPTY)
 
 
 def read_of(id: str, index: str, at: int, *between: Operator, key: tuple[int, ...] = (0,)) -> DataflowDescription:
@@ -125,6 +133,10 @@ class ReplicaDriver:
         self.store.append({id: Batch(PAIR, columns, np.zeros(len(rows), np.int64), signs)}, Time(self.time))
         return self.time
 
+    def view(self, id: str, as_of: int) -> None:
+        """A view without content, for a dataflow to write."""
+        self.store.create_view(id, PAIR, names=(), view=id, as_of=Time(as_of))
+
     # -- commands
 
     def send(self, *commands: Command) -> None:
@@ -140,8 +152,10 @@ class ReplicaDriver:
         self.send(Hello(f"connection {next(self._nonces)}"))
 
     def create(self, *descriptions: DataflowDescription) -> None:
+        """Each of them created, scheduled, and its views allowed to be written."""
         for description in descriptions:
             self.send(CreateDataflow(description), *(Schedule(e.id) for e in description.exports))
+            self.send(*(AllowWrites(e.id) for e in description.exports if isinstance(e, ExportMaterializedView)))
 
     def compact(self, id: str, frontier: int) -> None:
         self.send(AllowCompaction(id, frontier))

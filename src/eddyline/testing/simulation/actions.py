@@ -8,8 +8,9 @@ from eddyline.plan.dataflow import Arrange, DataflowDescription, ExportIndex, Im
 from eddyline.plan.facts import IndexFacts
 from eddyline.plan.lower import lower_index, lower_materialized_view
 from eddyline.plan.relation import Get, Relation
-from eddyline.repr.time import EMPTY, Time
+from eddyline.repr.time import EMPTY, MIN_TIME, Time
 from eddyline.testing.interpret import Row
+from eddyline.testing.process_group import ProcessGroup
 from eddyline.testing.simulation.definitions import PAIR, Definition, defined
 from eddyline.testing.simulation.linearizability import Write
 from eddyline.testing.simulation.reads import cancel, cancel_read, lookup_now, read_index, read_one_shot
@@ -141,6 +142,7 @@ def create_view(world: World) -> None:
     id = world.fresh()
     at = world.controller.create_dataflow(_described(id, lower_materialized_view(relation, id, facts)))
     world.views[id] = definition
+    world.written[id] = MIN_TIME
     world.note(f"materialized view {id} at {at}")
 
 
@@ -245,36 +247,49 @@ def switch_reads(world: World) -> None:
 # -- connections and failures
 
 
+def let_go(world: World) -> None:
+    """The replica hears some of what was kept back from it."""
+    if world.attached and world.told.let_go(world.rng.choice((1, 1, 3))):
+        world.note("let go")
+
+
 def reconnect(world: World) -> None:
     if not world.attached or world.replica.failed:
         return
-    world.coverage["reconnect"] += 1
-    if world.reads:
-        world.coverage["reconnect: with reads open"] += 1
+    _count(world, "reconnect")
     world.connect()
     world.note("reconnect")
 
 
+def _count(world: World, what: str) -> None:
+    """Something that interrupts reads, if there are any."""
+    world.coverage[what] += 1
+    if world.reads:
+        world.coverage[f"{what}: with reads open"] += 1
+
+
+def _group_at_work(world: World) -> ProcessGroup | None:
+    """The replica, where it is of several processes, whose connections and processes are all there."""
+    group = world.group
+    return None if group is None or not world.attached or group.failed else group
+
+
 def disconnect(world: World) -> None:
     """The connections to processes are lost: what waits fails, and ``restart`` makes new ones to the same processes."""
-    group = world.group
-    if group is None or not world.attached or group.failed:
+    group = _group_at_work(world)
+    if group is None:
         return
-    world.coverage["connection: lost"] += 1
-    if world.reads:
-        world.coverage["connection: lost with reads open"] += 1
+    _count(world, "connection lost")
     group.disconnect()
     world.note("the connection is lost")
 
 
 def lose_process(world: World) -> None:
     """A process goes without a word."""
-    group = world.group
-    if group is None or not world.attached or group.failed:
+    group = _group_at_work(world)
+    if group is None:
         return
-    world.coverage["process: lost"] += 1
-    if world.reads:
-        world.coverage["process: lost with reads open"] += 1
+    _count(world, "process lost")
     process = world.rng.choice(group.processes)
     world.failed_on_purpose = group
     group.lose(process)
@@ -295,8 +310,7 @@ def crash(world: World) -> None:
         return
     driven = world.rng.randrange(len(world.units))
     world.coverage[f"crash: {world.units[driven].kind}"] += 1
-    if world.reads:
-        world.coverage["crash: with reads open"] += 1
+    _count(world, "crash")
     world.fail(driven)
     world.note(f"crash of {driven}")
 
@@ -328,7 +342,7 @@ ACTIONS: dict[Action, float] = {
     close_time: 3,
     create_table: 2,
     create_index: 5,
-    create_view: 1.5,
+    create_view: 2.5,
     create_reexport: 1,
     create_twins: 1.5,
     drop_index: 2.5,
@@ -339,6 +353,7 @@ ACTIONS: dict[Action, float] = {
     read_one_shot: 6,
     lookup_now: 2,
     cancel_read: 3,
+    let_go: 2,
     switch_reads: 0.3,
     reconnect: 1,
     crash: 0.4,

@@ -24,7 +24,15 @@ SITUATIONS = (
     "drop: under a read",
     "reconnect",
     "reconnect: with reads open",
+    "crash",
     "crash: with reads open",
+    "schedule: rendered before it",
+    "schedule: read before it",
+    "schedule: written before it",
+    "schedule: dropped before it",
+    "schedule: kept back over a reconnect",
+    "writes: not yet allowed",
+    "writes: allowed late",
 )
 #: of a replica of two runtimes
 PAIR_SITUATIONS = (
@@ -46,11 +54,11 @@ PAIR_SITUATIONS = (
 PROCESS_SITUATIONS = (
     "processes: two",
     "processes: answer",
-    "process: lost",
-    "process: lost with reads open",
+    "process lost",
+    "process lost: with reads open",
     "process: ended by another's end",
-    "connection: lost",
-    "connection: lost with reads open",
+    "connection lost",
+    "connection lost: with reads open",
     "mirror: resumed",
     "mirror: given up",
     "view: written",

@@ -19,17 +19,13 @@ from eddyline.repr.ids import is_log
 from eddyline.repr.time import EMPTY, Time
 from eddyline.testing.simulation.reads import readers
 from eddyline.testing.simulation.recompute import bag_of
+from eddyline.testing.simulation.starts import Starts, require
 from eddyline.testing.simulation.world import SimulationError, World
 from eddyline.trace.trace import Trace
 
 __all__ = ["Invariants"]
 
 _REEXPORT_OPERATORS = 2
-
-
-def _require(condition: bool, invariant: str, text: str) -> None:
-    if not condition:
-        raise SimulationError(f"{invariant}: {text}")
 
 
 @dataclass(slots=True)
@@ -60,6 +56,7 @@ class Invariants:
         self._world = world
         #: of each process of the present replica
         self._replicas: dict[Pair, _Replica] = {}
+        self._starts = Starts(world)
 
     def after_step(self, driven: int) -> None:
         """After a step of the worker or lane ``driven``: of its ordinal in its process.  Nothing after a delivery."""
@@ -67,6 +64,7 @@ class Invariants:
             return
         unit = self._world.units[driven]
         pair, ordinal = unit.host, unit.ordinal
+        self._starts.after_step(unit.driven)
         if not isinstance(pair, Pair) or pair.failed:
             return
         replica = self._replicas.get(pair)
@@ -90,9 +88,9 @@ class Invariants:
             ("maintenance", maintainer._peers, maintainer._exporters.keys()),
             ("interactive", reader._peers | reader.traces.keys(), reader.lane._exporters.keys()),
         ):
-            _require(not peers & own, "i11", f"{side} renders its peers {sorted(peers & own)}")
-        _require(not reader.lane._peers, "i11", "peers in the lane")
-        _require(not reader.lane._slots, "i11", "the interactive runtime publishes")
+            require(not peers & own, "i11", f"{side} renders its peers {sorted(peers & own)}")
+        require(not reader.lane._peers, "i11", "peers in the lane")
+        require(not reader.lane._slots, "i11", "the interactive runtime publishes")
 
     def _slots(self, ordinal: int, replica: _Replica) -> None:
         for (id, _), slot in replica.pair.registries[ordinal]._slots.items():
@@ -101,22 +99,22 @@ class Invariants:
             if seen is None:
                 replica.slots[slot] = _Seen(upper, since)
                 continue
-            _require(upper >= seen.upper, "i17", f"the frontier of {id} goes from {seen.upper} to {upper}")
-            _require(since >= seen.since, "i05", f"the since of {id} goes from {seen.since} to {since}")
+            require(upper >= seen.upper, "i17", f"the frontier of {id} goes from {seen.upper} to {upper}")
+            require(since >= seen.since, "i05", f"the since of {id} goes from {seen.since} to {since}")
             seen.upper, seen.since = upper, since
             snapshot = slot.oks.snapshot()
             newest = max((run.upper for run in snapshot.runs if run.upper != EMPTY), default=0)
             # A run of an open time, whose rows readers pass over, may be past the frontier by that one time.
-            _require(newest <= max(upper, snapshot.upper), "i09", f"runs of {id} reach past its frontier")
+            require(newest <= max(upper, snapshot.upper), "i09", f"runs of {id} reach past its frontier")
             if not slot.oks.attached:
-                _require(upper == since == 0, "i08", f"the placeholder of {id} says [{since}, {upper})")
+                require(upper == since == 0, "i08", f"the placeholder of {id} says [{since}, {upper})")
 
     @staticmethod
     def _placeholders(reader: InteractiveWorker) -> None:
         """Reads that wait over a slot; their time stays readable until they are bound."""
         for waiting in reader._imports:
-            _require(waiting.slot.since <= waiting.time, "i01", f"{waiting.export} at {waiting.time} lost its input")
-            _require(waiting.hold.since <= waiting.time, "i05", f"the hold of {waiting.export} has risen")
+            require(waiting.slot.since <= waiting.time, "i01", f"{waiting.export} at {waiting.time} lost its input")
+            require(waiting.hold.since <= waiting.time, "i05", f"the hold of {waiting.export} has risen")
 
     def _wake_ups(self, maintainer: Worker, reader: InteractiveWorker) -> None:
         """Whoever sleeps has nothing to do, or is about to be woken: a re-export moves before it is announced, and what
@@ -131,14 +129,14 @@ class Invariants:
         for slot, time in awaited:
             owner = maintainer._exporters.get(slot.id)
             announced = owner is None or not any(d.scheduled for d in (owner, *owner.upstream))
-            _require(not announced or slot.frontier() <= time, "i13", f"the reader sleeps on {slot.id} at {time}")
+            require(not announced or slot.frontier() <= time, "i13", f"the reader sleeps on {slot.id} at {time}")
 
     def _positions(self, maintainer: Worker, reader: InteractiveWorker, replica: _Replica) -> None:
         """A trace compacts only as far as the slower runtime has come."""
         world = self._world
         for id, peer in reader.traces.items():
             slot = peer.arrangement
-            _require(slot.since <= peer.since, "i02", f"{id} compacted to {slot.since}, its reader is at {peer.since}")
+            require(slot.since <= peer.since, "i02", f"{id} compacted to {slot.since}, its reader is at {peer.since}")
             own = maintainer._indexes.get(id)
             if own is None or not slot.oks.attached:
                 continue
@@ -172,11 +170,11 @@ class Invariants:
         """A peer is bound to the incarnation that the commands say, whichever runtime came first."""
         for id, peer in reader.traces.items():
             if is_log(id):
-                _require(peer.arrangement.incarnation == LOG_INCARNATION, "i15", f"{id} is a log, and began anew")
+                require(peer.arrangement.incarnation == LOG_INCARNATION, "i15", f"{id} is a log, and began anew")
                 continue
             entry, number = reader._ledger._entries[id], reader._ledger.incarnation(id)
             incarnation = peer.arrangement.incarnation
-            _require(incarnation == number, "i15", f"{id} reads incarnation {incarnation} and should {number}")
+            require(incarnation == number, "i15", f"{id} reads incarnation {incarnation} and should {number}")
             replica.as_ofs[id, number] = entry.since[id]
             if number > 1 and (id, number) not in replica.recreated:
                 replica.recreated.add((id, number))
@@ -193,9 +191,9 @@ class Invariants:
             at = min(controller._collections[id].since for id in dataflow.exports)
             for imported in dataflow.description.imports:
                 since = controller.since(imported.id)
-                _require(since <= at, "i01", f"{dataflow.description.name} at {at} imports {imported.id} from {since}")
+                require(since <= at, "i01", f"{dataflow.description.name} at {at} imports {imported.id} from {since}")
                 if imported.id in store:
-                    _require(store.since(imported.id) <= at, "i01", f"storage of {imported.id} is past {at}")
+                    require(store.since(imported.id) <= at, "i01", f"storage of {imported.id} is past {at}")
 
     def of_holds(self) -> None:
         """With no read open, nobody holds a collection but the dataflows that import it: nothing pins it for ever."""
@@ -203,10 +201,10 @@ class Invariants:
         imported = Counter(id for d in controller._dataflows for id in {i.id for i in d.description.imports})
         for id, collection in controller._collections.items():
             holds = len(collection.holds)
-            _require(holds == imported[id], "i18", f"{id} has {holds} holds for {imported[id]} dataflows")
+            require(holds == imported[id], "i18", f"{id} has {holds} holds for {imported[id]} dataflows")
             if collection.role.stored:
                 stored = len(self._world.store._collections[id].holds)
-                _require(stored == holds, "i18", f"{id} has {stored} holds in storage for {holds}")
+                require(stored == holds, "i18", f"{id} has {stored} holds in storage for {holds}")
 
     def of_logs(self) -> None:
         """Sealed, the logs say of dataflows what a look at each worker and lane says."""
@@ -226,7 +224,7 @@ class Invariants:
                     columns = zip(*(c.to_pylist() for c in batch.columns), strict=True)
                     for row, count in zip(columns, batch.diffs.tolist(), strict=True):
                         found[each.id, *row] += count
-            _require(found == expected, "log", f"{found - expected} is told, and {expected - found} is the case")
+            require(found == expected, "log", f"{found - expected} is told, and {expected - found} is the case")
 
     def of_compaction(self) -> None:
         """At rest, both runtimes have come as far as the controller, and so has every trace that nothing else reads."""
@@ -238,16 +236,16 @@ class Invariants:
             for id, peer in reader.traces.items():
                 told, trace = controller._collections[id].since, peer.arrangement.oks._trace
                 if is_log(id):  # of which a new connection's controller knows nothing at first
-                    _require(peer.since >= told, "i03", f"the reader of {id} is at {peer.since}, and was told {told}")
+                    require(peer.since >= told, "i03", f"the reader of {id} is at {peer.since}, and was told {told}")
                     continue
-                _require(peer.since == told, "i03", f"the reader of {id} is at {peer.since}, and was told {told}")
+                require(peer.since == told, "i03", f"the reader of {id} is at {peer.since}, and was told {told}")
                 if trace is None:
                     raise SimulationError(f"{id} is not published at rest")
                 positions.setdefault(trace, []).append((id, told))
             for trace, aliases in positions.items():
                 least = min(told for _, told in aliases)
                 free = not busy & {id for id, _ in aliases}
-                _require(not free or trace.since == least, "i18", f"{aliases} compact to {trace.since} only")
+                require(not free or trace.since == least, "i18", f"{aliases} compact to {trace.since} only")
 
     def of_publication(self) -> None:
         """What an index publishes is what a recompute gives, at a time that all workers have sealed."""
@@ -262,10 +260,12 @@ class Invariants:
         sealed = min(s.frontier() for s in slots)
         since = max(s.since for s in slots)
         reported = world.controller._collections[index.id].replica_upper
-        _require(reported <= sealed, "i09", f"{index.id} was reported sealed below {reported}, and is below {sealed}")
+        # One that may not run yet reports its as_of, below which there is nothing.
+        honest = max(sealed, world.controller.as_of(index.id))
+        require(reported <= honest, "i09", f"{index.id} was reported sealed below {reported}, and is below {sealed}")
         at = world.now if sealed == EMPTY else sealed - 1
         expected = world.recompute.answer(index.definition, at)
         if at < since or isinstance(expected, str):
             return
         found = bag_of([s.oks.snapshot().read_at(Time(at)) for s in slots])
-        _require(found == expected, "i09", f"{index.id} at {at} publishes {found}, expected {expected}")
+        require(found == expected, "i09", f"{index.id} at {at} publishes {found}, expected {expected}")

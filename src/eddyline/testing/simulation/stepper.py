@@ -204,7 +204,8 @@ class _Stepper:
         world = self._world
         for _ in range(_SETTLING_ROUNDS):
             restart(world)
-            quiet = not self._everyone()
+            quiet = not world.told.let_go()
+            quiet &= not self._everyone()
             self._fails_by_injection_only()
             before = len(world.log), world.attached
             self._deliver(10_000)

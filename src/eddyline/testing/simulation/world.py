@@ -29,6 +29,7 @@ from eddyline.testing.interpret import Row
 from eddyline.testing.process_group import GroupSettings, Mover, ProcessGroup
 from eddyline.testing.simulation.coverage import Coverage
 from eddyline.testing.simulation.definitions import PAIR, Definition
+from eddyline.testing.simulation.hesitation import Hesitation
 from eddyline.testing.simulation.linearizability import Read, Write
 from eddyline.testing.simulation.recompute import Answer, Recompute
 from eddyline.trace.hasher import Hasher
@@ -139,6 +140,8 @@ class World:
         #: nanoseconds by which each look at the clock moves it, which ends activations early or not at all
         self.tick = rng.choice((0, 2_000_000, 10_000_000))
         self.budget_rows = rng.choice((2, 65_536, 65_536))
+        #: the share of schedules and permissions to write that the replica hears late
+        self.hesitates = rng.choice((0, 0.2, 0.6))
         self.store = TableStore(self.hasher, retention_us=self.retention_us)
         # Worlds without retention are those without logs, so that both kinds meet everything else.
         self.controller = Controller(self.store, retention_us=self.retention_us, logging=self.retention_us > 0)
@@ -166,6 +169,9 @@ class World:
         ]
         #: those that rest until they are woken
         self.parked: set[int] = set()
+        self.told = Hesitation(self.replica, self.rng, self.hesitates, self.coverage)
+        #: how far the views had been written when this replica began
+        self.written = {id: int(self.store.upper(id)) for id in self.views}
         self.connect()
 
     def _built(self, clock: Callable[[], int]) -> Pair | Solo | ProcessGroup:
@@ -206,7 +212,7 @@ class World:
         if isinstance(self.replica, ProcessGroup):
             self.replica.connect()
             self.movers = self.replica.movers()
-        self.controller.attach_replica(self.replica)
+        self.controller.attach_replica(self.told)
         self.attached = True
 
     def drive(self, driven: int) -> bool:
