@@ -279,6 +279,17 @@ def retention_follows_progress(patch: Patch) -> None:
     patch.setattr(Worker, "_reconcile", reconcile)
 
 
+def reads_are_retained_by_progress(patch: Patch) -> None:
+    original = InteractiveWorker._reconcile
+
+    def reconcile(self: InteractiveWorker, history: list[Command]) -> None:
+        for waiting in self._imports:
+            self._ledger._entries[waiting.export].since[waiting.export] = EMPTY
+        original(self, history)
+
+    patch.setattr(InteractiveWorker, "_reconcile", reconcile)
+
+
 def closing_completes(patch: Patch) -> None:
     original = IndexExport.close
 
@@ -301,6 +312,17 @@ def bound_imports_hold_on(patch: Patch) -> None:
         return bool(ready)
 
     patch.setattr(InteractiveWorker, "_bind_imports", bind)
+
+
+def maintained_imports_hold_on(patch: Patch) -> None:
+    original = ImportIndexOperator.__init__
+
+    def begin(self: ImportIndexOperator, *args: Any, **kwargs: Any) -> None:
+        original(self, *args, **kwargs)
+        for handle in self._handles:
+            handle.trace.handle(since=handle.since, through=EMPTY)
+
+    patch.setattr(ImportIndexOperator, "__init__", begin)
 
 
 def maintenance_waits_for_readers(patch: Patch) -> None:

@@ -16,6 +16,7 @@ from eddyline.compute import ledger as ledger_module
 from eddyline.compute.allowed import Allowed
 from eddyline.compute.interactive import InteractiveWorker
 from eddyline.compute.ledger import Ledger
+from eddyline.compute.merge_responses import ResponseMerger
 from eddyline.compute.sharing import Slot
 from eddyline.compute.worker import Worker
 from eddyline.controller import controller as controller_module
@@ -47,6 +48,20 @@ Mutant = Callable[[Patch], None]
 
 def one_side_goes_on(patch: Patch) -> None:
     patch.setattr(Multiplexer, "stop", lambda self: None)
+
+
+def the_end_is_not_told(patch: Patch) -> None:
+    def end(self: Multiplexer) -> None:
+        with self._ending:
+            self._ended = True
+        self.stop()
+
+    patch.setattr(Multiplexer, "_end", end)
+
+
+def responses_cross_over(patch: Patch) -> None:
+    original = ResponseMerger.put
+    patch.setattr(ResponseMerger, "put", lambda self, worker, _, r: original(self, worker, self._connection, r))
 
 
 def interactive_first(patch: Patch) -> None:

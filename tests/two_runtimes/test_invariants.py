@@ -328,14 +328,20 @@ def test_i16_both_runtimes_retain_the_same_whatever_their_progress(hydrated: boo
     d.create(d.index("i", "t", 1))
     d.pair.maintenance.step()
     assert not d.maintainer()._exporters["i"].hydrated
+    d.create(read_over("t1", "i", 1))
+    d.serve()
+    read = d.lane()._exporters["t1"]
     if hydrated:
         d.settle()
     d.hello()
     d.create(d.index("i", "t", 1))
     d.create(d.index("j", "t", 1, mfp=(MapFilterProject(0, LARGE),)))
+    d.create(read_over("t1", "i", 1))
     d.send(InitializationComplete())
     d.settle()
     assert not d.pair.failed
+    assert d.lane()._exporters["t1"] is read
+    assert d.rows_of_peek("t1", 1) == dict.fromkeys(ROWS, 1)
     assert d.maintainer()._ledger._renders == d.reader()._ledger._renders == {"i": 1, "j": 2}
     assert d.rows_of_peek("i", 1) == dict.fromkeys(ROWS, 1)
 
@@ -353,14 +359,16 @@ def test_i17_a_publisher_that_goes_away_seals_nothing() -> None:
     assert d.error(uuid) == "XX000"
 
 
-def test_i18_a_bound_import_holds_nothing() -> None:
+@pytest.mark.parametrize("maintained", [False, True])
+def test_i18_a_bound_import_holds_nothing(maintained: bool) -> None:
     d = published()
-    d.create(read_over("t1", "i", 1))
+    again = (ImportIndex("i", PAIR, (0,)), Arrange(0, (1,), PAIR), ExportIndex("j", "t", 1, (1,), PAIR))
+    d.create(DataflowDescription("j", again, 1, EMPTY) if maintained else read_over("t1", "i", 1))
     d.commit("t", [(4, 40)])
     d.settle()
     d.compact("i", 2)
     d.settle()
-    assert "t1" in d.lane()._exporters, "the read is still there"
+    assert "t1" in d.lane()._exporters or "j" in d.maintainer()._exporters, "what reads it is still there"
     assert d.trace("i").since == 2
 
 
@@ -395,16 +403,16 @@ def test_i20_maintenance_does_not_wait_for_a_reader() -> None:
     assert max(d.frontiers("i")) == d.time + 1
 
 
-@pytest.mark.parametrize("side", ["maintenance", "interactive"])
-def test_i21_a_failure_of_either_runtime_ends_both(side: str) -> None:
+@pytest.mark.parametrize("side", ["maintenance", "interactive", "lane"])
+def test_i21_a_failure_of_any_thread_ends_both_runtimes(side: str) -> None:
     d = published()
-    workers = {"maintenance": d.maintainer(), "interactive": d.lane()}
+    failing = {"maintenance": d.maintainer(), "interactive": d.reader(), "lane": d.lane()}[side]
 
     def explode() -> bool:
         raise RuntimeError("boom")
 
-    workers[side].step = explode  # type: ignore[method-assign]  # for this one worker
-    getattr(d.pair, side).step()
+    failing.step = explode  # type: ignore[method-assign]  # for this one worker
+    (d.pair.maintenance if side == "maintenance" else d.pair.interactive).step()
     uuid = d.peek("i", 1)
     assert not d.pair.maintenance.step()
     assert not d.pair.interactive.step()

@@ -172,7 +172,10 @@ def test_p05_either_end_ends_the_endpoint(side: str, last_words: bool) -> None:
     other.put(Frontiers("i", 9))
     other.put(Status("too", fatal=True))
     assert e.received() == ([Status("boom", fatal=True)] if last_words else [])
-    assert e.client.receive(None) is None, "it is over: nobody waits for ever"
+    told: list[bool] = []
+    e.client.listen(lambda response: told.append(False), lambda: told.append(True))
+    assert told == [True], "it is over, and nobody waits for ever"
+    assert e.client.receive(None) is None
 
 
 def test_p08_compatibility_ignores_class_name_and_as_of() -> None:
@@ -272,7 +275,9 @@ def test_p12_a_peek_of_an_unknown_index_is_an_error_response() -> None:
     assert d.error(unknown) == "XX000"
 
 
-@pytest.mark.parametrize("command", [Schedule("x"), AllowWrites("x"), AllowCompaction("x", 5)])
+@pytest.mark.parametrize(
+    "command", [Schedule("x"), AllowWrites("x"), AllowCompaction("x", 5), AllowCompaction("x", EMPTY)]
+)
 def test_p13_any_other_command_about_an_unknown_id_trips_a_soft_assertion(command: Command, tripped: list[str]) -> None:
     d = published()
     d.send(command)
@@ -298,6 +303,7 @@ def test_p15_a_new_connection_gets_no_answers_of_the_old_one() -> None:
     walk = d.peek("i", 1)
     d.pair.interactive.step(0)
     d.hello()
+    d.pair.interactive.step(1)  # the lane answers the walk: it has not heard of the new connection
     d.create(d.index("i", "t", 1))
     new = d.peek("i", 1)
     d.send(InitializationComplete())
