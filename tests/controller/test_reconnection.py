@@ -87,7 +87,8 @@ def test_the_end_of_a_probe_stands_for_all_earlier_ones_of_its_class_alone(first
     assert holds_table(world), "nothing has been said yet"
     world.frontier(probes.pop(first), EMPTY)
     assert holds_table(world), "the other runtime may be behind"
-    world.frontier(*probes.values(), EMPTY)
+    (other,) = probes.values()
+    world.frontier(other, EMPTY)
     assert not holds_table(world)
     replica = Recorder()
     world.controller.attach_replica(replica)

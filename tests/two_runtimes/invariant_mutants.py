@@ -320,7 +320,8 @@ def maintained_imports_hold_on(patch: Patch) -> None:
     def begin(self: ImportIndexOperator, *args: Any, **kwargs: Any) -> None:
         original(self, *args, **kwargs)
         for handle in self._handles:
-            handle.trace.handle(since=handle.since, through=EMPTY)
+            if isinstance(handle, TraceHandle):
+                handle.trace.handle(since=handle.since, through=EMPTY)
 
     patch.setattr(ImportIndexOperator, "__init__", begin)
 

@@ -7,9 +7,11 @@ from collections.abc import Mapping
 
 import pytest
 
+from eddyline.compute.interactive import InteractiveWorker
 from eddyline.compute.layout import WorkerLayout, interactive_layout
 from eddyline.compute.operators.join import JoinOperator
 from eddyline.compute.process_settings import SWITCH_INTERVAL
+from eddyline.compute.worker import Worker
 from eddyline.errors import DatabaseError
 from eddyline.expr.ir import Call, Column, FilterStep, Literal, Mfp
 from eddyline.plan.dataflow import (
@@ -406,12 +408,16 @@ def test_i20_maintenance_does_not_wait_for_a_reader() -> None:
 @pytest.mark.parametrize("side", ["maintenance", "interactive", "lane"])
 def test_i21_a_failure_of_any_thread_ends_both_runtimes(side: str) -> None:
     d = published()
-    failing = {"maintenance": d.maintainer(), "interactive": d.reader(), "lane": d.lane()}[side]
+    workers: dict[str, Worker | InteractiveWorker] = {
+        "maintenance": d.maintainer(),
+        "interactive": d.reader(),
+        "lane": d.lane(),
+    }
 
     def explode() -> bool:
         raise RuntimeError("boom")
 
-    failing.step = explode  # type: ignore[method-assign]  # for this one worker
+    workers[side].step = explode  # type: ignore[method-assign]  # for this one worker
     (d.pair.maintenance if side == "maintenance" else d.pair.interactive).step()
     uuid = d.peek("i", 1)
     assert not d.pair.maintenance.step()
