@@ -93,11 +93,11 @@ class Report:
     def stalls(self, f: StallFigures) -> None:
         lines = [
             "| rows | changes | activations | longest activation, CPU ms | append to read: p50 / p99.9 / longest ms "
-            "| late here, worst / 99.9 % ms | late elsewhere, worst / 99.9 % ms |",
+            "| held, worst / 99.9 % ms | late, worst ms |",
             "|--:|--:|--:|--:|--:|--:|--:|",
             f"| {f.rows:,} | {f.changes:,} | {f.activations:,} | {f.longest_activation:.1f} "
-            f"| {f.read_p50:.2f} / {f.read_p999:.2f} / {f.read_longest:.2f} | {f.late_here:.1f} / {f.usual_here:.1f} "
-            f"| {f.late_elsewhere:.1f} / {f.usual_elsewhere:.1f} |",
+            f"| {f.read_p50:.2f} / {f.read_p999:.2f} / {f.read_longest:.2f} | {f.held_worst:.1f} / {f.held_usual:.1f} "
+            f"| {f.late_worst:.1f} |",
         ]
         self._section("Stalls", _STALLS, lines)
 
@@ -201,9 +201,9 @@ per row: garbage and allocators' reserves included.
 
 _STALLS = """
 One row at a time is appended and read back through a join, while an index on the table, a grouped view with a maximum
-and the join keep up with it.  Activations are measured by their thread's CPU time.  *Late*: a thread that wants to run
-for a moment every millisecond, in this process and in one that does nothing else: the difference is what holds of the
-interpreter's lock cost.
+and the join keep up with it.  Activations are measured by their thread's CPU time.  *Held*: how long calls
+kept a thread from the interpreter that wants to run for a moment twice a millisecond; what it waited for a core, and
+what the system kept a holder from computing, is taken off, and full garbage collections are apart.  *Late*: all of it.
 """
 
 _FOOTPRINTS = """

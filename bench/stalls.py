@@ -19,8 +19,9 @@ __all__ = ["StallFigures", "measure_stalls"]
 
 @dataclass(frozen=True)
 class StallFigures:
-    """Milliseconds.  ``late_*``: the most that a thread which only wants to run for a moment ran late, here and in a
-    process that does nothing else meanwhile; ``usual_*``: the same but for one beat in a thousand."""
+    """Milliseconds.  ``held_*``: for how long a call kept a thread that only wants to run for a moment from the
+    interpreter, at worst and but for one beat in a thousand; ``late_worst``: the same with waits for a core and full
+    collections."""
 
     rows: int
     changes: int
@@ -29,10 +30,9 @@ class StallFigures:
     read_p50: float
     read_p999: float
     read_longest: float
-    late_here: float
-    late_elsewhere: float
-    usual_here: float
-    usual_elsewhere: float
+    held_worst: float
+    held_usual: float
+    late_worst: float
 
 
 def measure_stalls(rows: int, *, for_s: float) -> StallFigures:
@@ -69,10 +69,9 @@ def measure_stalls(rows: int, *, for_s: float) -> StallFigures:
         read_p50=float(np.median(waits)),
         read_p999=float(np.quantile(waits, 0.999)),
         read_longest=float(waits.max()),
-        late_here=heart.here.worst_ms,
-        late_elsewhere=heart.elsewhere.worst_ms,
-        usual_here=heart.here.beyond_ms(0.001),
-        usual_elsewhere=heart.elsewhere.beyond_ms(0.001),
+        held_worst=heart.held.worst_ms,
+        held_usual=heart.held.beyond_ms(0.001),
+        late_worst=heart.held.latest_ms,
     )
 
 

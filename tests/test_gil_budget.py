@@ -1,12 +1,15 @@
 """No step of the heaviest work keeps a thread that wants to run for a moment from running.
 
-A call that holds the GIL for as long as it works on a million rows would show as a beat that is late by its whole
-length: hundreds of milliseconds to seconds.  The bounds are far above what is measured (see the messages) and far below
-that, since machines that run tests are busy with other things.
+A call that holds the GIL for as long as it works on a million rows would show as a hold of its whole length: tens of
+milliseconds to seconds.  What is measured is told by the messages; docs/limits.md says what is longer than a
+millisecond, and why.
 """
 
 from __future__ import annotations
 
+import gc
+import hashlib
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -19,10 +22,12 @@ import eddyline
 from eddyline.testing.heartbeat import Heartbeat
 
 _ROWS = 1_000_000
-#: ms by which a beat may be late at most, and by which all but one in a hundred may, beyond those of an idle process
-_WORST_MS = 250.0
-_USUAL_MS = 40.0
-_ATTEMPTS = 3
+#: ms for which any call may hold the GIL, and for which all but one beat in a hundred may have been held up
+_WORST_MS = 10.0
+_USUAL_MS = 5.0
+#: of the text of an INSERT with 50,000 rows: the grammar decodes its tokens, and its tree, in one call each
+_PARSED_MS = 60.0
+_ATTEMPTS = 4
 
 
 @pytest.fixture(scope="module")
@@ -46,26 +51,46 @@ def db(rows: pa.Table) -> Iterator[eddyline.Connection]:
         yield connection
 
 
-def assert_within_budget(work: Callable[[], object], prepare: Callable[[], object] = lambda: None) -> None:
-    """A machine that stalls everybody for a moment may spoil an attempt, but hardly each of three."""
+def assert_within_budget(
+    work: Callable[[], object], prepare: Callable[[], object] = lambda: None, worst_ms: float = _WORST_MS
+) -> None:
+    """A machine that stalls everybody for a moment may spoil an attempt, but hardly each of four."""
     seen = []
     for _ in range(_ATTEMPTS):
         prepare()
         with Heartbeat() as heart:
             work()
-        worst = heart.here.worst_ms - heart.elsewhere.worst_ms
-        usual = heart.here.beyond_ms(0.01) - heart.elsewhere.beyond_ms(0.01)
-        if worst <= _WORST_MS and usual <= _USUAL_MS:
+        if heart.held.worst_ms <= worst_ms and heart.held.usual_ms <= _USUAL_MS:
             return
-        seen.append(f"worst {worst:.0f} ms, 99 % {usual:.0f} ms beyond an idle process, of {heart.here.beats} beats")
-    pytest.fail(f"late beats: {'; '.join(seen)}")
+        seen.append(str(heart.held))
+    pytest.fail("; ".join(seen))
 
 
 def test_a_call_that_holds_the_gil_is_noticed() -> None:
     with Heartbeat() as heart:
-        assert sum(range(20_000_000)) > 0  # one C call
+        assert sum(range(2_000_000)) > 0  # one C call
+    assert heart.held.worst_ms > 10
+    assert heart.held.longest_ms[0][1] == threading.current_thread().name
 
-    assert heart.here.worst_ms > heart.elsewhere.worst_ms + 100
+
+def test_a_call_that_computes_without_the_gil_is_none_that_holds_it() -> None:
+    data = bytes(30_000_000)
+    seen = []
+    for _ in range(_ATTEMPTS):
+        with Heartbeat() as heart:
+            hashlib.sha256(data)
+        seen.append(heart.held.worst_ms)
+        if seen[-1] < 5:
+            return
+    pytest.fail(f"held for {seen} ms")
+
+
+def test_a_full_collection_is_counted_apart() -> None:
+    with Heartbeat() as heart:
+        gc.collect()
+    assert len(heart.held.collections_ms) == 1
+    assert heart.held.collections_ms[0] > 5
+    assert heart.held.worst_ms < heart.held.collections_ms[0]
 
 
 def test_append(db: eddyline.Connection, rows: pa.Table) -> None:
@@ -92,7 +117,8 @@ def test_hydration(db: eddyline.Connection) -> None:
 
 
 def test_rows_as_python_objects(db: eddyline.Connection) -> None:
-    assert_within_budget(lambda: db.execute("SELECT * FROM big WHERE k < 500").fetchall())
+    kept: list[list[tuple[object, ...]]] = []  # a list of half a million rows is given back in one call: the program's
+    assert_within_budget(lambda: kept.append(db.execute("SELECT * FROM big WHERE k < 500").fetchall()), kept.clear)
 
 
 def test_rows_as_arrow(db: eddyline.Connection) -> None:
@@ -132,9 +158,10 @@ def test_reading_a_csv_file(db: eddyline.Connection, rows: pa.Table, tmp_path: P
 def test_a_long_insert(db: eddyline.Connection) -> None:
     db.execute("CREATE TABLE written (id int, s text, n numeric(10,2))")
     text = "INSERT INTO written VALUES " + ", ".join(f"({i}, 'text {i}', {i}.25)" for i in range(50_000))
-    assert_within_budget(lambda: db.execute(text))
+    assert_within_budget(lambda: db.execute(text), worst_ms=_PARSED_MS)
 
 
 def test_updates_and_deletes_of_many_rows(db: eddyline.Connection) -> None:
     assert_within_budget(lambda: db.execute("UPDATE big SET v = v + 1 WHERE k < 200"))
-    assert_within_budget(lambda: db.execute("DELETE FROM big WHERE k < 100"))
+    ranges = iter(range(0, 1000, 100))  # what an attempt has deleted is not there for the next one
+    assert_within_budget(lambda: db.execute("DELETE FROM big WHERE k / 100 = $1", (next(ranges) // 100,)))

@@ -231,19 +231,19 @@ class Cursor:
         while (row := self._next_row()) is not None:
             rows.append(row)
             if self._rows is not None and self._subscription is None:
-                rows.extend(self._rest())
+                self._add_rest(rows)
         return rows
 
-    def _rest(self) -> list[Row]:
-        """What is left of the result, slice by slice."""
-        rows = self._slice[self._row - self._slice_start :]
-        self._row += len(rows)
+    def _add_rest(self, rows: list[Row]) -> None:
+        """Adds what is left of the result, slice by slice: a list of all of it is never copied at once."""
+        left = self._slice[self._row - self._slice_start :]
+        rows.extend(left)
+        self._row += len(left)
         result = self._result()
         while self._row < result.rows:
             stop = min(self._row + _SLICE_ROWS, result.rows)
             rows.extend(_python_rows(result, self._row, stop))
             self._row = stop
-        return rows
 
     def __iter__(self) -> Iterator[Row]:
         return self
