@@ -26,6 +26,8 @@ from eddyline.trace.hasher import Hasher
 from tests.compute.runtime_harness import pairs
 
 WAIT_SECONDS = 120.0
+#: until a process listens: it may be the first to compile the kernels
+START_SECONDS = 600.0
 
 
 class Processes:
@@ -47,7 +49,7 @@ class Processes:
             os.close(writing)
             self.ready.append(reading)
         for descriptor in self.ready:
-            readable, _, _ = select.select([descriptor], [], [], WAIT_SECONDS)
+            readable, _, _ = select.select([descriptor], [], [], START_SECONDS)
             assert readable
             assert os.read(descriptor, 1) == b"\n", "it says that it listens"
             os.close(descriptor)

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -48,12 +49,13 @@ def test_a_thread_that_fails_ends_the_replica_and_it_comes_back(
 ) -> None:
     trigger, popen = tmp_path / "fail", subprocess.Popen
 
-    def breakable(command: list[str], **options: object) -> object:
-        module = command.index("-m")
-        return popen([sys.executable, "-c", PROGRAM, thread, str(trigger), *command[module + 2 :]], **options)  # type: ignore[call-overload]  # as they come
+    def breakable(command: list[str], **options: Any) -> Any:
+        if command[1:4] != ["-m", "eddyline", "clusterd"]:
+            return popen(command, **options)
+        return popen([sys.executable, "-c", PROGRAM, thread, str(trigger), *command[3:]], **options)
 
-    monkeypatch.setattr("eddyline.controller.processes.subprocess.Popen", breakable)
-    with eddyline.connect(processes=processes) as db:
+    monkeypatch.setattr(subprocess, "Popen", breakable)
+    with eddyline.connect(processes=processes, interactive=True) as db:
         db.execute("CREATE TABLE t (a int, b int)")
         db.execute("INSERT INTO t SELECT g, g % 10 FROM generate_series(1, 1000) g")
         db.execute("CREATE VIEW v AS SELECT b, count(*) AS n FROM t GROUP BY b")

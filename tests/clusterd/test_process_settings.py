@@ -51,7 +51,7 @@ def threads_of(db: eddyline.Connection) -> defaultdict[str, list[int]]:
 
 @pytest.fixture(scope="module")
 def there() -> Iterator[eddyline.Connection]:
-    with eddyline.connect(processes=1) as db:
+    with eddyline.connect(processes=1, interactive=True) as db:
         yield db
 
 
@@ -103,7 +103,7 @@ def of_replica(db: eddyline.Connection) -> dict[str, tuple[str, str]]:
 
 
 def test_a_replica_has_settings_of_its_own() -> None:
-    with eddyline.connect(processes=1) as db:
+    with eddyline.connect(processes=1, interactive=True) as db:
         assert of_replica(db).keys() == {*PROCESS_SETTINGS, INTERACTIVE_RUNTIME}
         assert of_replica(db)[INTERACTIVE_RUNTIME] == ("on", "argument"), "what connect() says is no override"
         assert of_replica(db)["gc_policy"] == ("freeze", "system")
@@ -129,7 +129,7 @@ def test_a_replica_has_settings_of_its_own() -> None:
 
 
 def test_a_replica_that_is_started_anew_is_what_its_override_says() -> None:
-    with eddyline.connect(processes=1) as db:
+    with eddyline.connect(processes=1, interactive=True) as db:
         db.execute("CREATE TABLE t (a int)")
         db.execute("INSERT INTO t VALUES (1), (2)")
         db.execute(f"ALTER CLUSTER REPLICA default.r1 SET ({INTERACTIVE_RUNTIME} = off)")
@@ -173,7 +173,7 @@ def test_what_a_replica_cannot_be_given_is_refused_and_changes_nothing(
 
 
 def test_the_programs_own_process_has_no_settings_of_a_replica() -> None:
-    with eddyline.connect() as db:
+    with eddyline.connect(interactive=True) as db:
         for statement in (
             "ALTER CLUSTER REPLICA default.r1 SET (workload_class = 'x')",
             "ALTER SYSTEM SET core_affinity = on",
@@ -190,7 +190,7 @@ def test_threads_have_their_names_and_cores_and_priority_as_settings_say() -> No
     names = ["maint:0", "maint:1", "inter:0", "inter:1", "inter:0:heavy", "inter:1:heavy"]
     usable = sorted(os.sched_getaffinity(0))
     plan = core_plan(RuntimeConfig(WorkerLayout(2, 1), 0, ()), [Role.MAINTENANCE, Role.INTERACTIVE], usable)
-    with eddyline.connect(processes=1, workers=2, process_settings={"core_affinity": "on"}) as db:
+    with eddyline.connect(processes=1, workers=2, interactive=True, process_settings={"core_affinity": "on"}) as db:
 
         def cores() -> dict[str, set[int]]:
             return {name: set(os.sched_getaffinity(threads_of(db)[name][0])) for name in names}

@@ -120,7 +120,7 @@ def counted(db: eddyline.Connection, name: str) -> dict[str, float]:
 
 
 def test_soft_assertions_and_holds_of_the_interpreter_are_counted_in_each_process() -> None:
-    with eddyline.connect(processes=2) as db:
+    with eddyline.connect(processes=2, interactive=True) as db:
         before = counted(db, "soft_assertions_total")
         assert before.keys() == {"", "0", "1"}
         assert (before["0"], before["1"]) == (0, 0)

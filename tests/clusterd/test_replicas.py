@@ -233,12 +233,6 @@ def test_closing_while_a_killed_process_is_replaced_leaves_nothing_behind() -> N
     assert processes.pids == []
 
 
-def test_restarts_come_at_once_and_then_after_pauses_that_double() -> None:
-    with eddyline.connect() as db:
-        pauses = [engine(db)._recovery._pause() for _ in range(12)]
-    assert pauses == [0, 0, 0, 0, 0, 1, 2, 4, 8, 10, 10, 10]
-
-
 @pytest.mark.parametrize(
     ("where", "what", "error"),
     [

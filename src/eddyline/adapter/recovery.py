@@ -75,8 +75,9 @@ class Recovery(Generic[_Replica]):
             try:
                 self._replace(failed)
             except Exception as error:  # noqa: BLE001 - statements wait for it: whatever it was, it is tried again
-                _log.error("the replica does not come up: %s", error, exc_info=not isinstance(error, Error))
-                self._refused(_does_not_come_up(error))
+                if not self._ending.is_set():  # or it was its end that was in the way
+                    _log.error("the replica does not come up: %s", error, exc_info=not isinstance(error, Error))
+                    self._refused(_does_not_come_up(error))
                 continue
             with self._lock:
                 if self._failed is failed:
