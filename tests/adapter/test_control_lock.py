@@ -5,6 +5,8 @@ from __future__ import annotations
 import threading
 from functools import partial
 
+import pytest
+
 from eddyline.adapter.control_lock import ControlLock
 
 
@@ -69,6 +71,29 @@ def test_what_a_call_hands_in_is_made_after_it() -> None:
 
     lock.hand_in(first)
     assert made == [1, 2]
+
+
+def test_a_call_that_raises_leaves_the_lock_free_and_the_other_calls_to_be_made() -> None:
+    lock = ControlLock(lambda: None)
+    made: list[int] = []
+
+    def fail() -> None:
+        raise ValueError("fails")
+
+    with pytest.raises(ValueError, match="fails"), lock:
+        for call in (fail, partial(made.append, 1)):
+            lock.hand_in(call)
+    assert not lock._depth and made == []
+    lock._calls.appendleft(fail)  # as if it came while nobody looked
+    with pytest.raises(ValueError, match="fails"), lock:
+        raise AssertionError("it is not entered")
+    assert not lock._depth
+    lock.hand_in(partial(made.append, 2))
+    assert made == [1, 2]
+    other = threading.Thread(target=lock.hand_in, args=(partial(made.append, 3),))
+    other.start()
+    other.join(10)
+    assert made == [1, 2, 3], "it is free"
 
 
 def test_released_is_called_without_the_lock() -> None:

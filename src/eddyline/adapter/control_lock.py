@@ -32,7 +32,7 @@ class ControlLock:
         self._calls: deque[Callable[[], None]] = deque()  # guarded by _handing
 
     def hand_in(self, call: Callable[[], None]) -> None:
-        """Has ``call`` made: here and now if nobody holds the lock, else by its holder.  Must not raise."""
+        """Has ``call`` made: here and now if nobody holds the lock, else by its holder, who gets what it raises."""
         with self._handing:
             self._calls.append(call)
         self._settle()
@@ -41,7 +41,12 @@ class ControlLock:
         self._lock.acquire()
         self._depth += 1
         if self._depth == 1:
-            self._make_calls()
+            try:
+                self._make_calls()
+            except BaseException:
+                self._depth = 0
+                self._lock.release()
+                raise
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
