@@ -19,6 +19,7 @@ from eddyline.plan.dataflow import Join
 from eddyline.repr.time import EMPTY, Frontier, Time
 from eddyline.repr.types import INTEGER, TEXT
 from eddyline.trace.run import Layout
+from eddyline.trace.snapshot import Snapshot
 from tests.compute.operator_harness import (
     AS_OF,
     Collector,
@@ -214,3 +215,23 @@ def test_an_arrangement_holds_the_collection_at_every_time_and_seals_contiguousl
         assert sealed.lower == lower < sealed.upper
         lower = sealed.upper
     assert lower == EMPTY
+
+
+@pytest.mark.parametrize("sizes", [(500, 20), (20, 500)])
+def test_the_smaller_snapshot_probes_the_larger_one(sizes: tuple[int, int], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whichever side it is, and whichever is sealed first."""
+    probed: list[int] = []
+    probe = Snapshot.probe_pieces
+
+    def counted(self: Snapshot, columns: Any, types: Any, hashes: Any, **rest: Any) -> Any:
+        probed.append(len(hashes))
+        return probe(self, columns, types, hashes, **rest)
+
+    monkeypatch.setattr(Snapshot, "probe_pieces", counted)
+    left = [((i, "a"), AS_OF, 1) for i in range(sizes[0])]
+    right = [(("x", i), AS_OF, 1) for i in range(sizes[1])]
+    for seed in range(4):
+        probed.clear()
+        collector = drive(joining(False), [(LEFT, left), (RIGHT, right)], random.Random(seed))
+        assert sum(probed) == 20
+        check(collector, [left, right], oracle(False), OUT)

@@ -10,20 +10,25 @@ import pyarrow as pa
 import pytest
 
 from eddyline.kernels.build import (
+    BUCKET_BITS,
     BUCKETS,
     SUM_OVERFLOW,
     count_buckets,
     count_buckets_twin,
+    deal_cells,
+    deal_cells_twin,
     deal_rows,
     deal_rows_twin,
     sort_buckets,
     sort_buckets_twin,
 )
+from eddyline.kernels.cells import WIDTHS, cell
 from eddyline.repr.types import BIGINT, INTEGER, SqlType
 from eddyline.testing.columns import ALL_TYPES, random_column
 from eddyline.trace.columns import address_of, cell_kinds, describe
 
 Arrays = list[np.ndarray]
+_SHIFT = 64 - BUCKET_BITS
 
 
 class _Dealt:
@@ -48,61 +53,72 @@ class _Dealt:
             self.diffs.append(np.array([rng.choice([-1, 1, 2]) for _ in range(size)], np.int64))
         self.descs = np.stack(descs)
 
-    def dealt(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """(starts of buckets, hashes, picks), by the twins."""
-        rows = sum(map(len, self.hashes))
+    def dealt(self) -> tuple[np.ndarray, list[np.ndarray]]:
+        """(starts of buckets; hashes, words, diffs and picks by place), by the twins."""
         counts = np.zeros(BUCKETS, np.int64)
         for hashes in self.hashes:
             count_buckets_twin(hashes, counts)
         starts = np.concatenate(([0], np.cumsum(counts)))
-        hashes, picks, cursors = np.zeros(rows, np.uint64), np.zeros(rows, np.int64), starts[:-1].copy()
+        rows, cursors = int(starts[-1]), starts[:-1].copy()
+        by_place = [np.zeros(rows, np.uint64), np.zeros(rows, np.uint64), np.zeros(rows, np.int64)]
+        picks = np.zeros(rows, np.int64)
         for number, own in enumerate(self.hashes):
-            deal_rows_twin(own, number, cursors, hashes, picks)
-        return starts, hashes, picks
+            for i, (place, pick) in enumerate(deal_rows_twin(own, number, _SHIFT, cursors)):
+                picks[place] = pick
+                for array, source in zip(by_place, (own, self.words[number], self.diffs[number]), strict=True):
+                    array[place] = source[i]
+        return starts, [*by_place, picks]
 
 
 def test_dealing_agrees_with_its_twin() -> None:
     made = _Dealt((BIGINT,), [50, 0, 300], 40, Random(1))
-    starts, hashes, picks = made.dealt()
+    starts, wanted = made.dealt()
     counts = np.zeros(BUCKETS, np.int64)
     for own in made.hashes:
         count_buckets(own, counts)
     assert np.cumsum(counts).tolist() == starts[1:].tolist()
-    out_hashes, out_picks, cursors = np.zeros_like(hashes), np.zeros_like(picks), starts[:-1].copy()
+    found, cursors = [np.zeros_like(a) for a in wanted], starts[:-1].copy()
     for number, own in enumerate(made.hashes):
-        deal_rows(own, number, cursors, out_hashes, out_picks)
-    assert out_hashes.tolist() == hashes.tolist()
-    assert out_picks.tolist() == picks.tolist()
+        places = np.zeros(len(own), np.int64)
+        deal_rows(own, made.words[number], made.diffs[number], number, _SHIFT, cursors, places, *found)
+        assert found[3][places].tolist() == [number << 32 | i for i in range(len(own))]
+    assert [a.tolist() for a in found] == [a.tolist() for a in wanted]
     assert cursors.tolist() == starts[1:].tolist()
 
 
+_PLAIN = [t for t in ALL_TYPES if WIDTHS[cell_kinds((t,))[0]]]
+
+
+@pytest.mark.parametrize("kind", _PLAIN, ids=str)
+def test_dealing_cells_agrees_with_its_twin(kind: SqlType) -> None:
+    rng = Random(str(kind))
+    column = random_column(kind, 60, rng).drop_null().slice(3)
+    kinds = cell_kinds((BIGINT, kind))
+    columns = [random_column(BIGINT, len(column), rng), column]
+    described = describe(columns, kinds)
+    places = np.array(rng.sample(range(len(column)), len(column)), np.int64)
+    cells = np.zeros(len(column) * WIDTHS[kinds[1]], np.uint8)
+    picked = np.array([1], np.int64)
+    deal_cells(described, picked, places, np.array([address_of(cells)], np.int64))
+    out = np.array([kinds[1], address_of(cells), 0, 0, 0, 0], np.int64)
+    (wanted,) = deal_cells_twin(described, picked, places)
+    assert repr({place: cell(out, place) for place in sorted(wanted)}) == repr(dict(sorted(wanted.items())))
+
+
 def _sorted(made: _Dealt, *, steps: int) -> list[tuple[int, int, int, int]] | int:
-    starts, hashes, picks = made.dealt()
-    largest = max(1, int(np.diff(starts).max()))
-    words, diffs = np.zeros_like(hashes), np.zeros_like(picks)
-    spare = np.zeros((2, largest), np.uint64), np.zeros((2, largest), np.int64)
-    addresses = [np.array([address_of(a) for a in arrays], np.int64) for arrays in (made.words, made.diffs)]
+    starts, (hashes, words, diffs, picks) = made.dealt()
+    largest = 3 * int(np.diff(starts).max()) + 3
+    places, totals = np.zeros_like(picks), np.zeros_like(picks)
+    rows, spare = np.zeros(largest, np.int64), np.zeros(largest, np.int64)
     out: int = 0
-    bounds = [BUCKETS * step // steps for step in range(steps + 1)]
-    for first, stop in pairwise(bounds):
+    for first, stop in pairwise([BUCKETS * step // steps for step in range(steps + 1)]):
         out = sort_buckets(
-            made.descs,
-            *addresses,
-            starts,
-            first,
-            stop,
-            out,
-            hashes,
-            picks,
-            words,
-            diffs,
-            *spare,
+            made.descs, picks, diffs, starts, _SHIFT, first, stop, out, hashes, words, places, totals, rows, spare,
             np.zeros(256, np.int64),
-        )
+        )  # fmt: skip
         if out == SUM_OVERFLOW:
             return SUM_OVERFLOW
-    arrays = (hashes, picks, words, diffs)
-    return list(zip(*(a[:out].tolist() for a in arrays), strict=True))
+    return list(zip(*(a[:out].tolist() for a in (hashes, words, places, totals)), strict=True))
 
 
 @pytest.mark.parametrize("kind", ALL_TYPES, ids=str)
@@ -110,8 +126,8 @@ def test_sorting_buckets_agrees_with_its_twin(kind: SqlType) -> None:
     rng = Random(str(kind))
     for sizes, distinct, steps in (([1], 1, 1), ([60, 3, 40], 30, 1), ([200, 200], 300, 3), ([90, 150], 2, 2)):
         made = _Dealt((INTEGER, kind), sizes, distinct, rng)
-        _, hashes, picks = made.dealt()
-        assert _sorted(made, steps=steps) == sort_buckets_twin(made.descs, hashes, picks, made.words, made.diffs)
+        _, by_place = made.dealt()
+        assert _sorted(made, steps=steps) == sort_buckets_twin(made.descs, *by_place)
 
 
 def test_a_multiplicity_beyond_64_bits_is_told() -> None:

@@ -253,5 +253,37 @@ def test_nothing_is_factored_out_that_some_branch_does_not_demand_or_that_may_fa
     key, first, second = eq(0, 2), gt(1, lit(1)), gt(1, lit(2))
     risky = gt(div(0, 1), lit(1))
     for on in (Or((And((key, first)), second)), Or((And((risky, first)), And((risky, second)))), first):
-        join = Join(JoinKind.INNER, R, S, (on,))
-        assert factor_disjunctions(join, NO_FACTS) is join
+        found = factor_disjunctions(Join(JoinKind.INNER, R, S, (on,)), NO_FACTS)
+        assert isinstance(found, Join) and found.on[0] == on
+
+
+def test_what_an_or_demands_of_one_side_is_a_condition_of_its_own() -> None:
+    both = Or((And((eq(0, lit(1)), eq(2, lit(2)))), And((eq(0, lit(2)), eq(2, lit(1))))))
+    left, right = Or((eq(0, lit(1)), eq(0, lit(2)))), Or((eq(0, lit(2)), eq(0, lit(1))))
+    join = Join(JoinKind.INNER, R, S, (eq(1, 3), both))
+    assert pushed(factor_disjunctions(join, NO_FACTS)) == Join(
+        JoinKind.INNER, Filter(R, (left,)), Filter(S, (right,)), (eq(1, 3), both)
+    )
+    outer = Join(JoinKind.LEFT, R, S, (eq(1, 3), both))
+    assert pushed(factor_disjunctions(outer, NO_FACTS)) == Join(
+        JoinKind.LEFT, R, Filter(S, (right,)), (*outer.on, left)
+    )
+    once = factor_disjunctions(join, NO_FACTS)
+    assert factor_disjunctions(once, NO_FACTS) is once
+    open_ended = Or((And((eq(0, lit(1)), eq(2, lit(2)))), eq(2, lit(1))))
+    ended = factor_disjunctions(Join(JoinKind.INNER, R, S, (eq(1, 3), open_ended)), NO_FACTS)
+    assert pushed(ended) == Join(
+        JoinKind.INNER, R, Filter(S, (Or((eq(0, lit(2)), eq(0, lit(1)))),)), (eq(1, 3), open_ended)
+    )
+
+
+def test_joins_of_many_with_many_come_last() -> None:
+    """``a`` and ``b`` refer to the keyed ``k``; ``a`` could be joined with ``b`` first, which multiplies."""
+    a, b, k = Get("a", (INTEGER, INTEGER)), Get("b", (INTEGER, INTEGER)), Get("k", (INTEGER,))
+    facts = CatalogFacts((), {"k": ((0,),)})
+    plan = Join(JoinKind.INNER, Join(JoinKind.INNER, a, b, (eq(0, 2),)), k, (eq(1, 4),))
+    ordered = order_joins(plan, facts)
+    assert ordered == Project(
+        Join(JoinKind.INNER, Join(JoinKind.INNER, a, k, (eq(1, 2),)), b, (eq(0, 3),)), (0, 1, 3, 4, 2)
+    )
+    assert order_joins(plan, NO_FACTS) == plan

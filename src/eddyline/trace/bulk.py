@@ -3,6 +3,9 @@
 Inserting a snapshot piece by piece copies each row once a level of merges; this leaves out the levels.  Batches are
 kept by reference until the run is made, in bounded steps: ``add`` each, then ``work`` until it is done.
 
+Reading cells at random from all that was added would cost a cache miss each.  Fixed-width columns without NULLs are
+therefore dealt into the buckets with their rows, and copied from there once a bucket is in order.
+
 Invariants:
 I1  the run is the one that ``build_run`` makes of the concatenation, row for row;
 I2  a step handles about ``fuel_rows`` rows, or one bucket of hashes if that has more; ``skewed`` says when some bucket
@@ -19,7 +22,16 @@ import numpy as np
 import pyarrow as pa
 
 from eddyline.errors import make_error
-from eddyline.kernels.build import BUCKETS, SUM_OVERFLOW, count_buckets, deal_rows, sort_buckets
+from eddyline.kernels.build import (
+    BUCKET_BITS,
+    BUCKETS,
+    SUM_OVERFLOW,
+    count_buckets,
+    deal_cells,
+    deal_rows,
+    sort_buckets,
+)
+from eddyline.kernels.cells import WIDTH, WIDTHS
 from eddyline.kernels.gather import gather
 from eddyline.repr.batch import Batch, Int64s
 from eddyline.repr.time import Frontier, Time
@@ -32,6 +44,9 @@ __all__ = ["RunBuilder"]
 #: so many rows tell whether many of a batch are alike
 _TRIAL_ROWS: Final = 1024
 _LARGEST_BUCKET_ROWS: Final = 1 << 16
+#: buckets have about so many rows, so that one fits a cache, as long as there are not too many of them
+_BUCKET_ROWS: Final = 1 << 11
+_LOW32: Final = 0xFFFFFFFF
 
 
 class RunBuilder:
@@ -129,53 +144,40 @@ class RunBuilder:
 
     def _build(self, fuel_rows: int) -> Iterator[int]:
         """Deals the rows into buckets, sorts the buckets, copies the rows; yields after each bounded part."""
-        rows = self.rows
-        if not rows:
+        if not self.rows:
             return
-        starts = np.concatenate(([0], np.cumsum(self._counts)))
-        hashes, picks = np.empty(rows, np.uint64), np.empty(rows, np.int64)
+        bits = min(max((self.rows // _BUCKET_ROWS).bit_length(), 1), BUCKET_BITS)
+        counts = self._counts.reshape(1 << bits, -1).sum(axis=1)
+        starts = np.concatenate(([0], np.cumsum(counts)))
+        dealt = _Dealt(self._descs, self._kinds, self.rows)
+        shift = 64 - bits
         cursors = starts[:-1].copy()
         for number in range(len(self._batches)):
-            deal_rows(self._hashes[number], number, cursors, hashes, picks)
+            dealt.take(number, self._descs[number], self._hashes[number], self._words[number], self._diffs[number],
+                       shift=shift, cursors=cursors)  # fmt: skip
             yield len(self._hashes[number])
-        self._hashes.clear()
-        descs = np.stack(self._descs)
-        columns = self._buffers(descs)
-        words, diffs = np.empty(rows, np.uint64), np.empty(rows, np.int64)
-        word_addresses = np.array([address_of(w) for w in self._words], np.int64)
-        diff_addresses = np.array([address_of(d) for d in self._diffs], np.int64)
-        largest = int(self._counts.max())
-        spare_hashes, spare_picks = np.empty((2, largest), np.uint64), np.empty((2, largest), np.int64)
-        counts = np.empty(256, np.int64)
+        self._hashes, self._words, self._diffs = [], [], []
+        columns = self._buffers(dealt.descs)
+        largest = 3 * int(counts.max()) + 3
+        rows, spare = np.empty(largest, np.int64), np.empty(largest, np.int64)
+        places, diffs = np.empty(self.rows, np.int64), np.empty(self.rows, np.int64)
+        parts = np.empty(256, np.int64)
         out = 0
         for first, stop in _ranges(starts, fuel_rows):
             before = out
             out = sort_buckets(
-                descs,
-                word_addresses,
-                diff_addresses,
-                starts,
-                first,
-                stop,
-                out,
-                hashes,
-                picks,
-                words,
-                diffs,
-                spare_hashes,
-                spare_picks,
-                counts,
-            )
+                dealt.descs, dealt.picks, dealt.diffs, starts, shift, first, stop, out,
+                dealt.hashes, dealt.words, places, diffs, rows, spare, parts,
+            )  # fmt: skip
             if out == SUM_OVERFLOW:
                 raise make_error("22003", "row multiplicity out of range")
             yield int(starts[stop] - starts[first])
             if out > before:
-                made = picks[before:out]
-                gather(descs, 0, made >> 32, made & 0xFFFFFFFF, 0, len(made), before, columns.outs)
-                yield len(made)
-        self._batches, self._descs, self._words, self._diffs = [], [], [], []
+                dealt.gather(places[before:out], before, columns)
+                yield out - before
+        self._batches, self._descs = [], []
         if out:
-            self._made = columns.finish(out), hashes[:out], words[:out], diffs[:out]
+            self._made = columns.finish(out), dealt.hashes[:out], dealt.words[:out], diffs[:out]
 
     def _buffers(self, descs: Int64s) -> ColumnBuffers:
         sizes = [varlen_bytes(d, len(b)) for d, b in zip(self._descs, self._batches, strict=True)]
@@ -185,11 +187,60 @@ class RunBuilder:
         )
 
 
+class _Dealt:
+    """All rows by place: what ``kernels.build`` sorts, and the cells of plain columns."""
+
+    def __init__(self, descs: list[Int64s], kinds: tuple[int, ...], rows: int) -> None:
+        self.descs = np.stack(descs)
+        self.hashes = np.empty(rows, np.uint64)
+        self.words = np.empty(rows, np.uint64)
+        self.diffs = np.empty(rows, np.int64)
+        self.picks = np.empty(rows, np.int64)
+        plain = [c for c, kind in enumerate(kinds) if WIDTHS[kind] and not self.descs[:, c, 3].any()]
+        self._plain = np.array(plain, np.int64)
+        self._others = np.array([c for c in range(len(kinds)) if c not in plain], np.int64)
+        self._cells = [np.empty(rows * WIDTHS[kinds[c]], np.uint8) for c in plain]
+        self._addresses = np.array([address_of(c) for c in self._cells], np.int64)
+        self._plain_descs = np.zeros((1, len(plain), WIDTH), np.int64)
+        self._plain_descs[0, :, 0] = [kinds[c] for c in plain]
+        self._plain_descs[0, :, 1] = self._addresses
+        self._other_descs = np.ascontiguousarray(self.descs[:, self._others])
+        #: where the cells of the other columns go next; kernels keep the bytes written so far in it
+        self._other_outs: Int64s | None = None
+
+    def take(
+        self,
+        number: int,
+        described: Int64s,
+        hashes: Uint64s,
+        words: Uint64s,
+        diffs: Int64s,
+        *,
+        shift: int,
+        cursors: Int64s,
+    ) -> None:
+        places = np.empty(len(hashes), np.int64)
+        deal_rows(hashes, words, diffs, number, shift, cursors, places, self.hashes, self.words, self.diffs, self.picks)
+        deal_cells(described, self._plain, places, self._addresses)
+
+    def gather(self, places: Int64s, first: int, columns: ColumnBuffers) -> None:
+        """Copies the rows at ``places`` to the output's rows from ``first`` on; calls come in the order of the rows."""
+        rows = len(places)
+        if len(self._plain):
+            outs = columns.outs[self._plain]
+            gather(self._plain_descs, 0, np.zeros(rows, np.int64), places, 0, rows, first, outs)
+        if len(self._others):
+            if self._other_outs is None:
+                self._other_outs = columns.outs[self._others]
+            picks = self.picks[places]
+            gather(self._other_descs, 0, picks >> 32, picks & _LOW32, 0, rows, first, self._other_outs)
+
+
 def _ranges(starts: Int64s, fuel_rows: int) -> Iterator[tuple[int, int]]:
     """Neighbouring buckets [first, stop) that hold about ``fuel_rows`` rows together."""
     first = 0
-    while first < BUCKETS and starts[first] < starts[-1]:
+    while starts[first] < starts[-1]:
         stop = int(np.searchsorted(starts, starts[first] + fuel_rows, "right")) - 1
-        stop = min(max(stop, first + 1), BUCKETS)
+        stop = max(stop, first + 1)
         yield first, stop
         first = stop

@@ -59,6 +59,11 @@ class _Side:
             self.handle = None
 
 
+def _first_rows(side: _Side) -> int:
+    """Updates in the next interval of an input."""
+    return sum(len(run) for run in side.stream.sealed[0].runs)
+
+
 class JoinOperator:
     """Emits left columns then right columns through ``node.mfp``; errors of either input pass unchanged.
 
@@ -110,8 +115,13 @@ class JoinOperator:
         self._right.close()
 
     def _next_side(self) -> _Side | None:
-        """The input with an interval waiting whose consumed frontier is lower, so that neither runs far ahead."""
+        """The input with an interval waiting whose consumed frontier is lower, so that neither runs far ahead.
+
+        Of the two snapshots the larger one is first: it meets nothing, and the smaller one then probes it.
+        """
         ready = [s for s in (self._left, self._right) if s.stream.sealed]
+        if max(self._left.consumed, self._right.consumed) == Frontier(MIN_TIME):
+            return max(ready, key=_first_rows) if len(ready) == 2 else None
         return min(ready, key=lambda s: s.consumed, default=None)
 
     def _join_interval(self, side: _Side) -> Iterator[int]:

@@ -1,5 +1,8 @@
 """What all branches of an OR demand is demanded outside it: ``(a AND b) OR (a AND c)`` becomes ``a AND (b OR c)``.
 
+Of a join's OR, what it demands of one side alone becomes a condition of its own as well, which may then filter that
+side: ``(a.x = 1 AND b.y = 2) OR (a.x = 2 AND b.y = 1)`` needs no other ``a`` than with ``x = 1 OR x = 2``.
+
 A join's equality that is written into each branch becomes the join's key that way, instead of a test of every pair.
 The rewrite keeps three-valued logic; where it evaluates in another order it can only avoid errors, because what moves
 out cannot fail and every branch would have met it.
@@ -9,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from eddyline.expr.ir import And, Expr, Or
+from eddyline.expr.ir import And, Expr, Or, columns_of
 from eddyline.plan.facts import CatalogFacts
 from eddyline.plan.intern import expression_key
 from eddyline.plan.predicates import conjuncts, fallible
@@ -29,8 +32,9 @@ def _factor(node: Relation) -> Relation:
             factored = _factored(node.predicates)
             return node if factored is None else Filter(node.input, factored)
         case Join():
-            factored = _factored(node.on)
-            return node if factored is None else Join(node.kind, node.left, node.right, factored)
+            on = _factored(node.on) or node.on
+            on = (*on, *_implied(on, len(node.left.types)))
+            return node if on == node.on else Join(node.kind, node.left, node.right, on)
         case _:
             return node
 
@@ -65,3 +69,26 @@ def _parts(predicate: Expr) -> list[Expr]:
 
 def _and(branch: Sequence[Expr]) -> Expr:
     return branch[0] if len(branch) == 1 else And(tuple(branch))
+
+
+def _implied(predicates: Sequence[Expr], left_width: int) -> list[Expr]:
+    """What ORs over both sides demand of each; none that is there already, and none that may fail."""
+    present = {expression_key(p) for p in predicates}
+    found: list[Expr] = []
+    for predicate in predicates:
+        columns = columns_of(predicate)
+        if not isinstance(predicate, Or) or not columns or not min(columns) < left_width <= max(columns):
+            continue
+        for is_left in (True, False):
+            branches = [
+                [c for c in conjuncts([a]) if not fallible(c) and _is_of(c, left_width, is_left=is_left)]
+                for a in predicate.args
+            ]
+            if all(branches):
+                found.append(Or(tuple(_and(branch) for branch in branches)))
+    return [p for p in found if expression_key(p) not in present]
+
+
+def _is_of(expr: Expr, left_width: int, *, is_left: bool) -> bool:
+    columns = columns_of(expr)
+    return bool(columns) and (max(columns) < left_width if is_left else min(columns) >= left_width)

@@ -1,7 +1,9 @@
 """Inner joins of three and more inputs: an order without products where there is one, filtered inputs first.
 
-Among equals the order as written stays.  Only conditions that cannot fail are moved; a join with one that may is an
-input like any other.
+A join in which each row so far meets at most one row of the next input comes before one in which each row of that input
+meets at most one so far, and both before joins of many with many, whose result may outgrow both.  Among equals the
+order as written stays.  Only conditions that cannot fail are moved; a join with one that may is an input like any
+other.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from eddyline.plan.facts import CatalogFacts
 from eddyline.plan.predicates import fallible, is_constant
 from eddyline.plan.relation import Filter, Get, Join, JoinKind, Map, Project, Relation
 from eddyline.plan.traverse import Steps, rewrite_top_down, run_steps
+from eddyline.plan.unique import UniqueKeys, unique_keys
 
 __all__ = ["order_joins"]
 
@@ -88,18 +91,71 @@ class _Order:
         self._starts = [owners.index(i) if i in owners else 0 for i in range(len(tree.inputs))]
         self._touched = [frozenset(owners[c] for c in columns_of(p)) for p in tree.predicates]
         self._own_filter = [self._filter_rank(i) for i in range(len(tree.inputs))]
+        #: unique keys of each input, as columns of the tree
+        self._keys = [self._keys_of(i) for i in range(len(tree.inputs))]
 
     def choose(self) -> tuple[int, ...]:
         rest = list(range(len(self._tree.inputs)))
-        first = min(rest, key=lambda i: (not self._linked_at_all(i), self._own_filter[i], i))
+        first = min(rest, key=lambda i: (not self._linked_at_all(i), self._own_filter[i], self._many_side(i), i))
         order = [first]
         rest.remove(first)
+        keys = self._keys[first]
         while rest:
             chosen = frozenset(order)
-            following = min(rest, key=lambda i: (*self._link_rank(chosen, i), self._own_filter[i], i))
+            known = keys
+            following = min(rest, key=lambda i: (*self._link_rank(chosen, known, i), self._own_filter[i], i))
+            keys = self._joined_keys(chosen, keys, following)
             order.append(following)
             rest.remove(following)
         return tuple(order)
+
+    def _keys_of(self, i: int) -> UniqueKeys:
+        start = self._starts[i]
+        found = unique_keys(self._tree.inputs[i], self._facts)
+        return frozenset(frozenset(c + start for c in key) for key in found)
+
+    def _equated(self, chosen: frozenset[int], i: int) -> tuple[frozenset[int], frozenset[int]]:
+        """(columns of the chosen inputs, columns of input ``i``) that equalities of plain columns link."""
+        before: set[int] = set()
+        own: set[int] = set()
+        for predicate, touched in zip(self._tree.predicates, self._touched, strict=True):
+            if i not in touched or len(touched) != 2 or not touched <= chosen | {i} or not self._equates(predicate):
+                continue
+            columns = [a.index for a in predicate.args if isinstance(a, Column)] if isinstance(predicate, Call) else []
+            if len(columns) == 2:
+                inside = range(self._starts[i], self._starts[i] + len(self._tree.inputs[i].types))
+                own.update(c for c in columns if c in inside)
+                before.update(c for c in columns if c not in inside)
+        return frozenset(before), frozenset(own)
+
+    def _growth(self, chosen: frozenset[int], keys: UniqueKeys, i: int) -> int:
+        """0: a row so far meets at most one of ``i``; 1: a row of ``i`` meets at most one so far; 2: many meet many."""
+        before, own = self._equated(chosen, i)
+        if any(key <= own for key in self._keys[i]):
+            return 0
+        return 1 if any(key <= before for key in keys) else 2
+
+    def _joined_keys(self, chosen: frozenset[int], keys: UniqueKeys, i: int) -> UniqueKeys:
+        """Unique keys of the join of the chosen inputs, which have ``keys``, with input ``i``."""
+        before, own = self._equated(chosen, i)
+        found: UniqueKeys = frozenset()
+        if any(key <= own for key in self._keys[i]):
+            found |= keys
+        if any(key <= before for key in keys):
+            found |= self._keys[i]
+        return found or frozenset(a | b for a in keys for b in self._keys[i])
+
+    def _many_side(self, i: int) -> bool:
+        """Whether a filter leaves this input, and no other one refers to it by a unique key: it is likely large."""
+        if self._own_filter[i] > 1:
+            return False  # without filters the order as written stays
+        rest = range(len(self._tree.inputs))
+        return not any(
+            any(key <= own for key in self._keys[i])
+            for j in rest
+            if j != i
+            for own in [self._equated(frozenset({j}), i)[1]]
+        )
 
     def _filter_rank(self, i: int) -> int:
         """0: an equality with a constant, 1: some filter, 2: none."""
@@ -120,8 +176,9 @@ class _Order:
         pairs = zip(self._tree.predicates, self._touched, strict=True)
         return any(i in t and len(t) == 2 and self._equates(p) for p, t in pairs)
 
-    def _link_rank(self, chosen: frozenset[int], i: int) -> tuple[int, int]:
-        """(0: equality with a chosen input, 1: another condition, 2: a product; 0: an index has the join's key)."""
+    def _link_rank(self, chosen: frozenset[int], keys: UniqueKeys, i: int) -> tuple[int, int, int]:
+        """(0: equality with a chosen input, 1: another condition, 2: a product; ``_growth``; 0: an index has the
+        join's key)."""
         usable = [
             p
             for p, t in zip(self._tree.predicates, self._touched, strict=True)
@@ -129,8 +186,8 @@ class _Order:
         ]
         equalities = [p for p in usable if self._equates(p)]
         if not equalities:
-            return (1 if usable else 2, 1)
-        return (0, 0 if self._has_index(i, equalities) else 1)
+            return (1 if usable else 2, 0, 1)
+        return (0, self._growth(chosen, keys, i), 0 if self._has_index(i, equalities) else 1)
 
     def _has_index(self, i: int, equalities: list[Expr]) -> bool:
         source, start = self._tree.inputs[i], self._starts[i]
