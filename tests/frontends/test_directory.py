@@ -250,3 +250,13 @@ def test_something_else_is_refused_and_left_alone(tmp_path: Path) -> None:
     with pytest.raises(DatabaseError) as caught:
         eddyline.connect("")
     assert caught.value.sqlstate == "22023"
+
+
+def test_settings_of_the_replica_are_there(tmp_path: Path) -> None:
+    with eddyline.connect(tmp_path, processes=1) as db:
+        db.execute("ALTER CLUSTER REPLICA default.r1 SET (workload_class = 'kept')")
+        db.execute("ALTER SYSTEM SET workload_class = 'system'")
+    with eddyline.connect(tmp_path, processes=1) as db:
+        assert ("workload_class", "kept", "replica") in db.execute("SHOW CLUSTER REPLICA default.r1").fetchall()
+    with eddyline.connect(tmp_path) as db:  # which has no processes to set anything in
+        db.execute("CREATE TABLE t (x int)")

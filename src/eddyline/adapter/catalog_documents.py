@@ -1,7 +1,7 @@
 """The catalog and the settings as documents of a durable directory.
 
 ``item/<id>``: a catalog item as it is bound.  ``schemas``: the names of all schemas.  ``setting/<name>``: a value of
-ALTER SYSTEM.  ``next_id``: item ids from this number on were never used.
+ALTER SYSTEM; ``replica/<name>``: one of ALTER REPLICA.  ``next_id``: item ids from this number on were never used.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ __all__ = ["catalog_changes", "catalog_of", "next_id_of", "setting_changes", "se
 _ITEM = "item/"
 _SCHEMAS = "schemas"
 _SETTING = "setting/"
+_REPLICA = "replica/"
 _NEXT_ID = "next_id"
 _encoder = msgspec.msgpack.Encoder(order="deterministic")
 _items = msgspec.msgpack.Decoder(CatalogItem)
@@ -83,13 +84,16 @@ def next_id_of(documents: Mapping[str, bytes]) -> int:
     return int(documents.get(_NEXT_ID, b"1"))
 
 
-def setting_changes(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[dict[str, bytes], tuple[str, ...]]:
-    """The documents to put and to remove."""
-    put = {_SETTING + name: value.encode() for name, value in after.items() if before.get(name) != value}
-    return put, tuple(_SETTING + name for name in before if name not in after)
+def setting_changes(
+    before: Mapping[str, str], after: Mapping[str, str], *, of_replica: bool = False
+) -> tuple[dict[str, bytes], tuple[str, ...]]:
+    """The documents to put and to remove.  ``of_replica``: they are a replica's own."""
+    prefix = _REPLICA if of_replica else _SETTING
+    put = {prefix + name: value.encode() for name, value in after.items() if before.get(name) != value}
+    return put, tuple(prefix + name for name in before if name not in after)
 
 
-def settings_of(documents: Mapping[str, bytes]) -> dict[str, str]:
+def settings_of(documents: Mapping[str, bytes], *, of_replica: bool = False) -> dict[str, str]:
     """The values that were set."""
-    found = {name: data for name, data in documents.items() if name.startswith(_SETTING)}
-    return {name.removeprefix(_SETTING): data.decode() for name, data in found.items()}
+    prefix = _REPLICA if of_replica else _SETTING
+    return {n.removeprefix(prefix): data.decode() for n, data in documents.items() if n.startswith(prefix)}

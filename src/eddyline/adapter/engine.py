@@ -153,8 +153,13 @@ class Engine:
         self._may_set = bool(process_settings) or process_settings == {}
         self.system = SystemSettings(None if provisioning is not None else _host_defaults(may_set=self._may_set))
         self._stored_settings: dict[str, str] = {}  # what the directory has; changed with the commit lock held
+        self._stored_overrides: dict[str, str] = {}  # likewise
         if durability is not None:
             self._restore_settings(settings_of(durability.documents))
+            self._stored_overrides = settings_of(durability.documents, of_replica=True)
+            if provisioning is not None:
+                overrides = {**self._stored_overrides, **provisioning.overrides}
+                self._provisioning = replace(provisioning, overrides=overrides)
         if isinstance(process_settings, Mapping):
             for name, value in process_settings.items():
                 self._check_process_setting(name)
@@ -321,7 +326,7 @@ class Engine:
         42704 for what is no setting of a replica, 22023 for a value that is none of the setting's, 0A000 without
         processes of its own.
         """
-        with self._control:
+        with self.commit_lock:
             own = self._provisioning
             if own is None:
                 raise make_error("0A000", "the replica is in the program's own process", hint="connect(processes=1)")
@@ -333,11 +338,21 @@ class Engine:
                 overrides.pop(name, None)
                 if values is not None:
                     overrides[name] = self.system.checked(name, ", ".join(values))
-            before = replica_spec(own, self.system)
-            self._provisioning = replace(own, overrides=overrides)
-            self._configure()
-            later = replica_spec(self._provisioning, self.system) != before
+            if self.durability is not None:
+                put, removed = setting_changes(self._stored_overrides, overrides, of_replica=True)
+                self.durability.put_documents(put, removed)
+                self._stored_overrides = overrides
+            later = self._provision(replace(own, overrides=overrides))
         return (f'"{INTERACTIVE_RUNTIME}" takes effect when the replica\'s processes start next',) if later else ()
+
+    def _provision(self, wanted: Provisioning) -> bool:
+        """Whether something of it waits for the replica's processes to start anew."""
+        with self._control:
+            assert self._provisioning is not None, "only processes are provisioned"
+            before = replica_spec(self._provisioning, self.system)
+            self._provisioning = wanted
+            self._configure()
+            return replica_spec(wanted, self.system) != before
 
     def replica_settings(self) -> list[tuple[str, str, str]]:
         """(name, value, source) of what holds for the replica, as ``provisioning.in_force``; by name."""

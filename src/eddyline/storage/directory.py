@@ -79,7 +79,10 @@ class Recovered:
 
 
 class Opened:
-    """A directory that has been opened: ``log`` to go on with, and the rows of its tables, to be read once."""
+    """A directory that has been opened: ``log`` to go on with, and the rows of its tables.
+
+    They are to be read once, to the end, before anything is written: which files are needed is known by then.
+    """
 
     def __init__(self, files: Files, log: DurableLog) -> None:
         self.log = log
@@ -98,6 +101,7 @@ class Opened:
                     yield id, batch
         for span in self._spans:
             yield from self._logged(span)
+        self.log.spans.complete = True
 
     def _logged(self, span: LogSpan) -> Iterator[tuple[str, Batch]]:
         title = f"{self._files.title}/{log_name(span.number)}"

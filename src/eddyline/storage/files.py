@@ -11,14 +11,17 @@ Errors of the system come as ``OSError`` out of these interfaces, and as ``file_
 from __future__ import annotations
 
 import errno
-import fcntl
 import os
+import sys
 import threading
 import weakref
 from pathlib import Path
 from typing import Protocol
 
-from eddyline.errors import DatabaseError, make_error
+from eddyline.errors import DatabaseError, make_error, unsupported
+
+if sys.platform != "win32":
+    import fcntl
 
 __all__ = ["File", "Files", "FolderLock", "OsFiles", "corrupted", "file_error"]
 
@@ -163,7 +166,7 @@ class _OsFile:
         os.ftruncate(self._fd, size)
 
     def sync(self) -> None:
-        if hasattr(fcntl, "F_FULLFSYNC"):  # where fsync alone leaves the data in the drive's own cache
+        if sys.platform == "darwin":  # where fsync alone leaves the data in the drive's own cache
             fcntl.fcntl(self._fd, fcntl.F_FULLFSYNC)
         elif hasattr(os, "fdatasync"):
             os.fdatasync(self._fd)
@@ -215,7 +218,8 @@ def _forget_locks() -> None:
         lock.forget()
 
 
-os.register_at_fork(after_in_child=_forget_locks)
+if sys.platform != "win32":
+    os.register_at_fork(after_in_child=_forget_locks)
 
 
 class OsFiles:
@@ -231,7 +235,7 @@ class OsFiles:
     def make_folder(self) -> None:
         """Makes the folder unless it is there."""
         try:
-            self._folder.mkdir(parents=True)
+            self._folder.mkdir(mode=0o700, parents=True)
         except FileExistsError:
             if not self._folder.is_dir():
                 raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR)) from None
@@ -265,6 +269,8 @@ class OsFiles:
             os.close(fd)
 
     def lock(self) -> FolderLock:
+        if sys.platform == "win32":
+            raise unsupported("a database in a directory, on this system,", hint="connect() opens one in memory")
         path = self._folder / _LOCK_NAME
         while True:
             fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)

@@ -30,6 +30,20 @@ __all__ = ["GroupCommit", "QueuedCommit"]
 _log = logging.getLogger("eddyline.storage")
 
 
+_INVISIBLE = make_error(
+    "58000",
+    "a commit was written and could not be made visible",
+    hint="Close the database and open it again: the commit is there.",
+)
+
+
+def _unwritten(fault: BaseException) -> Error:
+    """Why commits that shared a write with one that failed by a fault of ours are not there."""
+    if isinstance(fault, MemoryError):
+        return make_error("53200", "out of memory")
+    return make_error("XX000", f"a commit could not be written: {type(fault).__name__}: {fault}")
+
+
 @dataclass(eq=False, slots=True)
 class QueuedCommit:
     """``publish`` makes it visible, ``take_back`` undoes what was done to the tables; one of them is called, once.
@@ -182,14 +196,25 @@ class GroupCommit:
             self._write([(c.time, c.writes, c.changes) for c in group])
         except Error as problem:
             return problem if self._retreat(group, problem) else None
-        for commit in group:
-            if not commit.early:
-                commit.publish()
-            commit.settled = True
+        except BaseException as fault:
+            self._retreat(group, _unwritten(fault))
+            raise
+        self._publish(group)
         with self._queue_lock:
             self._invisible -= sum(not c.early for c in group)
         self._grown()
         return None
+
+    @staticmethod
+    def _publish(group: list[QueuedCommit]) -> None:
+        """Makes safe commits visible.  Should that fail, nobody who waits may take them for visible."""
+        for commit in group:
+            if not commit.early:
+                commit.failure, commit.settled = _INVISIBLE, True
+        for commit in group:
+            if not commit.early:
+                commit.publish()
+            commit.failure, commit.settled = None, True
 
     def _write(self, commits: list[tuple[int | None, Mapping[str, Batch], Changes]]) -> None:
         self._log.write_commits(commits)

@@ -78,6 +78,8 @@ class Spans:
     """Which tables have rows in which log files: what must be kept.  ``bytes``: of each table's parts, by file."""
 
     def __init__(self) -> None:
+        #: whether all rows of all files have been looked at; before that no file may go
+        self.complete = False
         self.newest: dict[int, dict[str, int]] = {}
         self.bytes: dict[int, dict[str, int]] = {}
 
@@ -93,6 +95,7 @@ class Spans:
 
     def tables(self, number: int, state: State) -> list[str]:
         """Those that need file ``number``."""
+        assert self.complete, "the rows were read before anything was written"
         newest = self.newest.get(number, {})
         return [t for t, time in newest.items() if t in state.tables and time > state.tables[t].start]
 

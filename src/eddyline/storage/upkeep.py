@@ -29,6 +29,8 @@ class Upkeep:
         self._failing = False
 
     def start(self) -> None:
+        """Also looks at what an earlier process left to be done."""
+        self._wanted.set()
         self._thread.start()
 
     def wake(self) -> None:

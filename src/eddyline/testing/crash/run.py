@@ -30,7 +30,8 @@ __all__ = ["Report", "as_json", "run"]
 _ROUNDS_PER_DIRECTORY = 25
 _LOG_FILE_BYTES = 24_000
 _LEAST_LOG_BYTES = 48_000
-_PATIENCE_S = 60.0
+_LINES = 30
+_PATIENCE_S = 120.0
 
 
 @dataclass
@@ -96,26 +97,24 @@ def _killed(path: Path, rng: random.Random, *, synchronous: bool) -> Iterator[st
 
     child = _forked(body)
     os.close(writing)
-    # Some are killed while they open the directory.
-    opening = rng.random() < 0.15
-    lives_s = rng.uniform(0.0, 0.3) if opening else rng.uniform(0.0, 0.5)
-    data, deadline = b"", time.monotonic() + (lives_s if opening else _PATIENCE_S)
-    started = opening
-    while (left := deadline - time.monotonic()) > 0:
+    # Some are killed while they open the directory; the others a moment after so many lines, however fast they are.
+    lines = 0 if rng.random() < 0.15 else rng.randint(1, _LINES)
+    moment_s = rng.uniform(0.0, 0.3 if lines == 0 else 0.03)
+    data, deadline = b"", time.monotonic() + _PATIENCE_S
+    while data.count(b"\n") < lines and (left := deadline - time.monotonic()) > 0:
         if select.select([reading], [], [], left)[0]:
             part = os.read(reading, 1 << 16)
             if not part:
                 break
             data += part
-            if not started:
-                started, deadline = True, time.monotonic() + lives_s
+    assert data.count(b"\n") >= lines, f"after {_PATIENCE_S} s the writing process had acknowledged {data!r}"
+    time.sleep(moment_s)
     os.kill(child, signal.SIGKILL)
     _, status = os.waitpid(child, 0)
     while part := os.read(reading, 1 << 16):
         data += part
     os.close(reading)
     assert os.WIFSIGNALED(status), f"the writing process ended by itself: {os.waitstatus_to_exitcode(status)}"
-    assert started, "the writing process did not start"
     # A line is written at once, but a kill may come in the midst of it.
     return iter([line.decode("ascii") for line in data.split(b"\n")[:-1] if line])
 
