@@ -5,8 +5,10 @@ from __future__ import annotations
 import io
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, BinaryIO
 
+from eddyline.adapter.apart import on_caller
 from eddyline.errors import InterfaceError, make_error
 
 __all__ = ["read_pieces", "seekable", "sink"]
@@ -35,13 +37,25 @@ def read_pieces(filename: str | None, file: Any) -> Iterator[bytes]:
     elif isinstance(file, (bytes, bytearray, memoryview)):
         yield bytes(file)
     elif hasattr(file, "read"):
-        while piece := file.read(_PIECE_BYTES):
+        while piece := on_caller(lambda: file.read(_PIECE_BYTES)):
             yield _encoded(piece)
     elif isinstance(file, Iterable):
-        for piece in file:
-            yield _encoded(piece)
+        pieces = on_caller(lambda: iter(file))
+        while some := on_caller(lambda: _some(pieces)):
+            yield b"".join(map(_encoded, some))
     else:
         raise InterfaceError(f"COPY cannot read from a {type(file).__name__}", sqlstate="42804")
+
+
+def _some(pieces: Iterator[Any]) -> list[Any]:
+    """The next ones, about a megabyte of them."""
+    taken, size = [], 0
+    for piece in pieces:
+        taken.append(piece)
+        size += len(piece) if isinstance(piece, (str, bytes)) else 1
+        if size >= _PIECE_BYTES:
+            break
+    return taken
 
 
 def seekable(filename: str | None, file: Any) -> BinaryIO | str:
@@ -85,7 +99,7 @@ def sink(filename: str | None, file: Any) -> Iterator[Callable[[bytes], None]]:
 def _write_all(file: Any, data: Any) -> None:
     """A raw file may take a part of what it is given."""
     while True:
-        written = file.write(data)
+        written = on_caller(partial(file.write, data))
         if not isinstance(file, io.RawIOBase) or written is None or written >= len(data):
             return
         data = data[written:]

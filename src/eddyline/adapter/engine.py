@@ -27,6 +27,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import NamedTuple
 
+from eddyline.adapter.apart import Apart
 from eddyline.adapter.catalog import Catalog
 from eddyline.adapter.catalog_documents import setting_changes, settings_of
 from eddyline.adapter.control_lock import ControlLock
@@ -181,6 +182,7 @@ class Engine:
         self._moved = threading.Condition()
         self._moves = 0  # how often an upper rose, or the replica came or went; guarded by _moved
         self._controller = Controller(self.store, logging=True)
+        self.apart = Apart()
         self._answers = threading.Lock()
         self._peeks: dict[str, Waiter] = {}  # guarded by _answers
         self._feeds: dict[str, Feed] = {}  # guarded by _control
@@ -240,6 +242,10 @@ class Engine:
         if self.forked():
             self._closed = True
             return
+        self.apart.run(self._close)
+        self.apart.close()
+
+    def _close(self) -> None:
         with self._control:
             if self._closed:
                 return

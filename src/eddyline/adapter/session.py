@@ -14,6 +14,7 @@ from typing import Any, TypeAlias, TypeVar, get_args
 import pyarrow as pa
 
 from eddyline.adapter import ingest_rows, write
+from eddyline.adapter.apart import on_caller
 from eddyline.adapter.asked_lookups import AskedLookups
 from eddyline.adapter.catalog import CatalogSnapshot, SearchPathView
 from eddyline.adapter.copy import copy
@@ -48,7 +49,7 @@ from eddyline.repr.types import SqlType
 from eddyline.sql import statements as st
 from eddyline.sql.arguments import coerce_arguments
 from eddyline.sql.catalog_view import CatalogItem, ItemKind
-from eddyline.sql.parse import parse
+from eddyline.sql.parse import ParsedStatement, parse
 
 __all__ = ["Session"]
 
@@ -123,7 +124,10 @@ class Session:
         self._closed = True
         if self._engine.forked():
             return  # its locks may be held by threads that the child does not have
-        self.cancel()
+        self._engine.apart.run(self._close)
+
+    def _close(self) -> None:
+        self._cancel()
         with self._turn:
             self._end_transaction(committed=False)
             self.statements.clear()
@@ -131,20 +135,22 @@ class Session:
 
     def cancel(self) -> None:
         """From any thread: the running statement, and waits for a subscription's changes, fail with 57014."""
+        self._engine.apart.run(self._cancel)
+
+    def _cancel(self) -> None:
         with self._running_lock:
             for interrupt in (self._running, *self._waits):
                 if interrupt is not None:
                     interrupt.cancel()
 
     @contextmanager
-    def _waiting(self) -> Iterator[Interrupt]:
+    def _waiting(self, interrupt: Interrupt) -> Iterator[None]:
         """While a subscription of this session is waited for, which is no statement and may last."""
         self.check_usable()
-        interrupt = Interrupt(None)
         with self._running_lock:
             self._waits.add(interrupt)
         try:
-            yield interrupt
+            yield
         finally:
             with self._running_lock:
                 self._waits.discard(interrupt)
@@ -153,12 +159,12 @@ class Session:
 
     def execute_bound(self, statement: NamedStatement, arguments: Sequence[Literal], *, file: Any = None) -> Outcome:
         """As ``execute``, with literals of the statement's parameter types."""
-        with self._turn:
-            self.check_usable()
-            literals = tuple(arguments)
-            return self._counted(
+        literals = tuple(arguments)
+        return self._apart(
+            lambda: self._counted(
                 lambda interrupt: self._execute_with(statement.prepared, lambda: literals, interrupt, file)
             )
+        )
 
     # -- blocks: statements that a client sends together --------------------------------------------------------------
 
@@ -188,35 +194,48 @@ class Session:
 
     def execute(self, text: str, parameters: Sequence[Any] | None = None, *, file: Any = None) -> Outcome:
         """Runs the one statement of ``text``.  ``file``: what COPY FROM STDIN reads or TO STDOUT writes."""
-        with self._turn:
-            self.check_usable()
-            if file is None and self._transaction is None and not self._block:
-                outcome = self._asked.answer(text, parameters, self._settings.in_force)
-                if outcome is not None:
-                    return outcome
-            return self._counted(lambda interrupt: self._execute(text, parameters, interrupt, file))
+        if file is None and not self._engine.apart.serving:
+            # On this thread, whatever it is: there is nothing that an interrupt could leave half done.
+            with self._turn:
+                self.check_usable()
+                if self._transaction is None and not self._block:
+                    outcome = self._asked.answer(text, parameters, self._settings.in_force)
+                    if outcome is not None:
+                        return outcome
+        return self._apart(lambda: self._counted(lambda interrupt: self._execute(text, parameters, interrupt, file)))
+
+    def _apart(self, body: Callable[[], T]) -> T:
+        """``body()`` in its turn, where nothing interrupts it half-way."""
+
+        def run() -> T:
+            with self._turn:
+                self.check_usable()
+                return body()
+
+        return self._engine.apart.run(run, self._cancel)
 
     def executemany(self, text: str, rows: Iterable[Sequence[Any]]) -> Outcome:
         """Once per row of parameters, all in one transaction."""
-        with self._turn:
-            self.check_usable()
-            own = self._transaction is None
+        return self._apart(lambda: self._execute_many(text, rows))
+
+    def _execute_many(self, text: str, rows: Iterable[Sequence[Any]]) -> Outcome:
+        own = self._transaction is None
+        if own:
+            self._begin(st.Begin())
+        affected = 0
+        outcome = Outcome("")
+        try:
+            given = on_caller(lambda: iter(rows))
+            while part := on_caller(lambda: list(islice(given, _MANY_ROWS))):
+                at_once = self._run(partial(self._insert_each, text, part)) if len(part) > 1 else None
+                for outcome in (self.execute(text, row) for row in part) if at_once is None else (at_once,):
+                    affected += max(outcome.affected, 0)
+        except BaseException:
             if own:
-                self._begin(st.Begin())
-            affected = 0
-            outcome = Outcome("")
-            try:
-                given = iter(rows)
-                while part := list(islice(given, _MANY_ROWS)):
-                    at_once = self._run(partial(self._insert_each, text, part)) if len(part) > 1 else None
-                    for outcome in (self.execute(text, row) for row in part) if at_once is None else (at_once,):
-                        affected += max(outcome.affected, 0)
-            except BaseException:
-                if own:
-                    self._end_transaction(committed=False)
-                raise
-            finished = self.commit() if own else None
-            return Outcome(outcome.tag, affected=affected, time=finished)
+                self._end_transaction(committed=False)
+            raise
+        finished = self.commit() if own else None
+        return Outcome(outcome.tag, affected=affected, time=finished)
 
     def _insert_each(self, text: str, rows: Sequence[Sequence[Any]], interrupt: Interrupt) -> Outcome | None:
         """The rows of ``executemany`` in one go, where they are rows of a plain INSERT; None where not."""
@@ -241,12 +260,13 @@ class Session:
 
     def execute_script(self, text: str) -> Outcome:
         """All statements of ``text`` in order; the last one's outcome."""
-        with self._turn:
-            self.check_usable()
-            outcome = Outcome("")
-            for parsed in parse(text):
-                outcome = self._counted(partial(self._execute_parsed, parsed))
-            return outcome
+        return self._apart(lambda: self._execute_each(parse(text)))
+
+    def _execute_each(self, statements: Sequence[ParsedStatement]) -> Outcome:
+        outcome = Outcome("")
+        for parsed in statements:
+            outcome = self._counted(partial(self._execute_parsed, parsed))
+        return outcome
 
     def _counted(self, body: Callable[[Interrupt], T]) -> T:
         """Runs a statement, whose outcome counts in the metrics."""
@@ -405,9 +425,7 @@ class Session:
 
     def commit(self) -> Time | None:
         """Commits the open transaction; its time, None if it wrote nothing or there is none."""
-        with self._turn:
-            self.check_usable()
-            return self._counted(self._commit)
+        return self._apart(lambda: self._counted(self._commit))
 
     def _commit(self, interrupt: Interrupt) -> Time | None:
         transaction = self._transaction
@@ -423,9 +441,7 @@ class Session:
 
     def rollback(self) -> None:
         """Rolls the open transaction back."""
-        with self._turn:
-            self.check_usable()
-            self._end_transaction(committed=False)
+        self._apart(lambda: self._end_transaction(committed=False))
 
     def _end_transaction(self, *, committed: bool) -> None:
         transaction, self._transaction = self._transaction, None
@@ -665,23 +681,23 @@ class Session:
         return item
 
     def _bulk(self, name: str, body: Callable[[ReadContext, CatalogItem], None], timeout: float | None) -> int:
-        with self._turn:
-            self.check_usable()
+        return self._apart(lambda: self._run_bulk(name, body, timeout))
 
-            def run(context: ReadContext) -> Outcome:
-                table = self._table(name, context.transaction.catalog or self._catalog())
-                write.wait_capacity(context, timeout)
-                body(context, table)
-                return Outcome("")
+    def _run_bulk(self, name: str, body: Callable[[ReadContext, CatalogItem], None], timeout: float | None) -> int:
+        def run(context: ReadContext) -> Outcome:
+            table = self._table(name, context.transaction.catalog or self._catalog())
+            write.wait_capacity(context, timeout)
+            body(context, table)
+            return Outcome("")
 
-            if self._failed:
-                raise aborted()
-            try:
-                outcome = self._counted(lambda interrupt: self._in_transaction(interrupt, run))
-            except BaseException:
-                self._fail_transaction()
-                raise
-            return outcome.time if outcome.time is not None else int(self._engine.timeline.newest)
+        if self._failed:
+            raise aborted()
+        try:
+            outcome = self._counted(lambda interrupt: self._in_transaction(interrupt, run))
+        except BaseException:
+            self._fail_transaction()
+            raise
+        return outcome.time if outcome.time is not None else int(self._engine.timeline.newest)
 
     def append(self, name: str, data: pa.Table, *, timeout: float | None) -> int:
         def body(context: ReadContext, table: CatalogItem) -> None:
@@ -733,7 +749,10 @@ class Session:
         if item is None:
             raise make_error("42P01", f'relation "{name}" does not exist')
         ids = dataflows_behind(item, catalog)
-        self._run(lambda interrupt: wait_hydrated(self._engine, ids, name, interrupt, timeout, report))
+        self._engine.apart.run(
+            lambda: self._run(lambda interrupt: wait_hydrated(self._engine, ids, name, interrupt, timeout, report)),
+            self._cancel,
+        )
 
 
 def resolve_name(

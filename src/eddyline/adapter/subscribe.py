@@ -42,7 +42,7 @@ def open_subscription(
     *,
     as_of: Time | None,
     up_to: Time | None,
-    waiting: Callable[[], AbstractContextManager[Interrupt]],
+    waiting: Callable[[Interrupt], AbstractContextManager[None]],
     max_backlog: int | None,
 ) -> SubscriptionFeed:
     """Starts it at ``as_of`` (None: the time of a strict read now).  22023 for an unreadable time or an empty range.
@@ -112,7 +112,7 @@ class _Running:
         id: str,
         until: Frontier,
         backlog: Backlog,
-        waiting: Callable[[], AbstractContextManager[Interrupt]],
+        waiting: Callable[[Interrupt], AbstractContextManager[None]],
         *,
         progress: bool,
     ) -> None:
@@ -125,8 +125,12 @@ class _Running:
         self.ended = False
 
     def receive(self, timeout: float | None) -> Change | None:
-        with self._waiting() as interrupt:
-            return self._receive(timeout, interrupt)
+        given = Interrupt(None)
+        return self._engine.apart.run(lambda: self._receive_unless(given, timeout), given.cancel)
+
+    def _receive_unless(self, given: Interrupt, timeout: float | None) -> Change | None:
+        with self._waiting(given):
+            return self._receive(timeout, given)
 
     def _receive(self, timeout: float | None, interrupt: Interrupt) -> Change | None:
         deadline = None if timeout is None else time.monotonic() + timeout
@@ -182,4 +186,4 @@ class _Running:
         self.ended = True
         if self._engine.forked():
             return
-        self._engine.end_subscription(self._id)
+        self._engine.apart.run(lambda: self._engine.end_subscription(self._id))

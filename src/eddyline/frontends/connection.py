@@ -172,8 +172,8 @@ class Connection:
         """
         if self.in_transaction:
             raise make_error("25001", "there is already a transaction in progress", hint="transactions do not nest")
-        self.execute("BEGIN")
         try:
+            self.execute("BEGIN")
             yield self
         except BaseException:
             if self.in_transaction:  # closing the session has rolled it back already
@@ -262,7 +262,7 @@ class Connection:
         See ``docs/observing.md`` for the series.
         """
         self._session.check_usable()
-        return self._engine.metrics_text()
+        return self._engine.apart.run(self._engine.metrics_text)
 
     # -- life
 
@@ -277,7 +277,7 @@ class Connection:
         durability = self._engine.durability
         if durability is None:
             raise NotSupportedError("a database in memory has no files to copy", hint='Open one: connect("directory").')
-        durability.backup(path)
+        self._engine.apart.run(lambda: durability.backup(path))
 
     def session(self) -> Connection:
         """Another session on this database: own transaction, settings, prepared statements."""

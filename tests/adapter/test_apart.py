@@ -1,0 +1,235 @@
+"""Calls of the main thread: interrupted at any moment, they are made whole or not at all, and the database goes on."""
+
+from __future__ import annotations
+
+import io
+import random
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+import pytest
+
+import eddyline
+from eddyline.adapter.apart import Apart, on_caller
+
+
+class Interrupted(Exception):
+    """What the alarm raises on the main thread, as Ctrl-C raises KeyboardInterrupt."""
+
+
+@contextmanager
+def alarms() -> Iterator[Callable[[float], object]]:
+    """``arm(seconds)``: raises ``Interrupted`` on the main thread then."""
+    assert threading.current_thread() is threading.main_thread(), "where signals are handled"
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        raise Interrupted
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        yield lambda seconds: signal.setitimer(signal.ITIMER_REAL, seconds)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+@pytest.fixture
+def db() -> Iterator[eddyline.Connection]:
+    with eddyline.connect() as connection:
+        connection.executescript("""
+            SET statement_timeout = '60s';
+            CREATE TABLE t (id int PRIMARY KEY, v int);
+            CREATE MATERIALIZED VIEW m AS SELECT v, count(*) AS c FROM t GROUP BY v;
+        """)
+        connection.wait_hydrated("m", timeout=60)
+        yield connection
+
+
+def _append(db: eddyline.Connection, i: int) -> None:
+    db.append("t", [{"id": i, "v": i % 5}])
+
+
+def _transaction(db: eddyline.Connection, i: int) -> None:
+    with db.transaction():
+        db.execute("INSERT INTO t VALUES ($1, 1)", [i])
+        db.execute("SELECT * FROM m").fetchall()
+
+
+def _many(db: eddyline.Connection, i: int) -> None:
+    db.executemany("INSERT INTO t VALUES ($1, $2)", ((i * 10 + k, k) for k in range(5)))
+
+
+def _read(db: eddyline.Connection, i: int) -> None:
+    db.execute("SELECT * FROM m").fetchall()
+
+
+def _define(db: eddyline.Connection, i: int) -> None:
+    db.execute("CREATE MATERIALIZED VIEW IF NOT EXISTS z AS SELECT max(v) FROM t")
+    db.execute("DROP MATERIALIZED VIEW IF EXISTS z")
+
+
+@pytest.mark.parametrize("work", [_append, _transaction, _many, _read, _define])
+def test_interrupts_at_any_moment_leave_nothing_half_done(
+    db: eddyline.Connection, work: Callable[[eddyline.Connection, int], None]
+) -> None:
+    random_ = random.Random(work.__name__)
+    interrupted, number = 0, 0
+    deadline = time.monotonic() + 2.0
+    with alarms() as arm:
+        while time.monotonic() < deadline:
+            try:
+                arm(random_.uniform(0.0002, 0.02))
+                while True:
+                    number += 1
+                    work(db, number)
+            except Interrupted:
+                interrupted += 1
+            if db.in_transaction:
+                db.rollback()
+    assert interrupted > 10
+    rows = db.execute("SELECT count(*) FROM t").fetchall()
+    counted = db.execute("SELECT coalesce(sum(c), 0)::bigint FROM m").fetchall()
+    assert counted == rows
+    number += 1
+    _append(db, number * 10)
+    assert db.execute("SELECT sum(c)::bigint FROM m").fetchall() == [(rows[0][0] + 1,)]
+
+
+def test_an_interrupted_wait_cancels_what_is_waited_for(db: eddyline.Connection) -> None:
+    subscription = db.subscribe("t", snapshot=False)
+    with alarms() as arm:
+        arm(0.2)
+        with pytest.raises(Interrupted):
+            subscription.next(60)
+        _append(db, 1)
+        change = subscription.next(60)
+        assert change is not None and change.updates.num_rows == 1, "it is the wait that ends, not the subscription"
+        arm(0.2)
+        with pytest.raises(Interrupted):
+            for _ in subscription:
+                pass
+
+
+def test_iterators_and_files_are_used_on_the_thread_that_gave_them(db: eddyline.Connection) -> None:
+    threads: set[threading.Thread] = set()
+
+    def rows() -> Iterator[tuple[int, int]]:
+        for i in range(3000):
+            threads.add(threading.current_thread())
+            yield i, 1
+
+    class File(io.BytesIO):
+        def read(self, size: int | None = -1) -> bytes:
+            threads.add(threading.current_thread())
+            return super().read(size)
+
+        def write(self, data: object) -> int:
+            threads.add(threading.current_thread())
+            return super().write(data)  # type: ignore[arg-type]  # as it comes
+
+    db.executemany("INSERT INTO t VALUES ($1, $2)", rows())
+    db.copy("COPY t FROM STDIN", File(b"5000\t1\n"))
+    db.copy("COPY t FROM STDIN", (f"{i}\t1\n" for i in range(6000, 6010)))
+    written = File()
+    db.copy("COPY t TO STDOUT", written)
+    assert len(written.getvalue().splitlines()) == 3011
+    assert threads == {threading.current_thread()}
+
+
+def test_an_iterator_may_ask_the_session_that_consumes_it(db: eddyline.Connection) -> None:
+    def rows() -> Iterator[tuple[int, int]]:
+        for i in range(3):
+            (count,) = db.execute("SELECT count(*) FROM t").fetchall()
+            yield i, count[0]
+
+    db.executemany("INSERT INTO t VALUES ($1, $2)", rows())
+    assert sorted(db.execute("SELECT * FROM t").fetchall()) == [(0, 0), (1, 0), (2, 0)]
+
+
+def test_an_iterator_that_fails_fails_the_statement(db: eddyline.Connection) -> None:
+    def rows() -> Iterator[tuple[int, int]]:
+        yield 1, 1
+        raise LookupError("no more")
+
+    with pytest.raises(LookupError, match="no more"):
+        db.executemany("INSERT INTO t VALUES ($1, $2)", rows())
+    assert db.execute("SELECT count(*) FROM t").fetchall() == [(0,)]
+    assert not db.in_transaction
+
+
+def test_the_threads_end_with_the_database() -> None:
+    before = set(threading.enumerate())
+
+    def ours() -> list[threading.Thread]:
+        return [t for t in threading.enumerate() if t.name == "eddyline-statements" and t not in before]
+
+    with eddyline.connect() as db:
+        for _ in range(50):
+            db.execute("SELECT 1 WHERE now() IS NOT NULL").fetchall()
+        assert len(ours()) == 1, "one thread is enough for one caller"
+    deadline = time.monotonic() + 10
+    while ours() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert not ours()
+
+
+# -- the mechanism ---------------------------------------------------------------------------------------------------
+
+
+def test_other_threads_call_directly() -> None:
+    apart, found = Apart(), []
+    thread = threading.Thread(target=lambda: found.append(apart.run(threading.current_thread)))
+    thread.start()
+    thread.join()
+    assert found == [thread]
+    assert apart.run(threading.current_thread) is not threading.main_thread()
+    apart.close()
+    assert apart.run(threading.current_thread) is threading.main_thread()
+
+
+def test_a_second_interrupt_leaves_a_call_that_does_not_end() -> None:
+    apart, release, cancelled, ended = Apart(), threading.Event(), threading.Event(), threading.Event()
+
+    def body() -> None:
+        release.wait(60)
+        ended.set()
+
+    with alarms() as arm:
+        arm(0.05)
+        started = time.monotonic()
+
+        def cancel() -> None:
+            cancelled.set()
+            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGALRM)
+
+        with pytest.raises(Interrupted):
+            apart.run(body, cancel)
+    assert cancelled.is_set() and time.monotonic() - started < 30
+    assert apart.run(lambda: "another thread serves the next call") is not None
+    release.set()
+    assert ended.wait(30)
+    apart.close()
+
+
+def test_what_interrupts_a_request_ends_the_call() -> None:
+    apart = Apart()
+    seen: list[BaseException] = []
+
+    def body() -> None:
+        try:
+            on_caller(lambda: time.sleep(60))
+        except BaseException as problem:
+            seen.append(problem)
+            raise
+
+    with alarms() as arm:
+        arm(0.1)
+        with pytest.raises(Interrupted):
+            apart.run(body)
+    assert [type(p) for p in seen] == [Interrupted]
+    assert apart.run(lambda: on_caller(threading.current_thread)) is threading.main_thread()
+    apart.close()
