@@ -26,13 +26,14 @@ from typing import Final, NamedTuple
 
 from eddyline.storage.files import File
 
-__all__ = ["HEADER_BYTES", "Frame", "FrameReader", "encode_frame"]
+__all__ = ["HEADER_BYTES", "Frame", "FrameReader", "encode_frame", "write_buffers"]
 
 _MAGIC: Final = b"EDf1"
 _HEAD: Final = struct.Struct("<4sB3xQQQ")
 _CHECK: Final = struct.Struct("<I4x")
 HEADER_BYTES: Final = _HEAD.size + _CHECK.size
 _BLOCK_BYTES: Final = 1 << 20
+_SMALL_BYTES: Final = 1 << 18
 
 
 class Frame(NamedTuple):
@@ -52,6 +53,28 @@ def encode_frame(
     for part in parts:
         check = zlib.crc32(part, check)
     return [head, _CHECK.pack(zlib.crc32(head, check)), *parts]
+
+
+def write_buffers(file: File, buffers: Sequence[bytes | memoryview], offset: int) -> None:
+    """Writes them one after the other.  Small ones together; large ones are not put together, which would keep other
+    threads from running while they are copied.
+    """
+    small: list[bytes | memoryview] = []
+    waiting = 0
+    for buffer in buffers:
+        size = memoryview(buffer).nbytes
+        if size < _SMALL_BYTES and waiting < _SMALL_BYTES:
+            small.append(buffer)
+            waiting += size
+            continue
+        if small:
+            file.write(b"".join(small), offset)
+            offset, waiting = offset + waiting, 0
+            small.clear()
+        file.write(buffer, offset)
+        offset += size
+    if small:
+        file.write(b"".join(small), offset)
 
 
 class FrameReader:

@@ -27,7 +27,7 @@ from eddyline.errors import Error, make_error
 from eddyline.repr.batch import Batch
 from eddyline.repr.types import SqlType
 from eddyline.storage.files import File, Files, FolderLock, file_error
-from eddyline.storage.frames import HEADER_BYTES, encode_frame
+from eddyline.storage.frames import HEADER_BYTES, encode_frame, write_buffers
 from eddyline.storage.records import (
     FORMAT,
     HEAD,
@@ -124,7 +124,7 @@ class _Group:
 
     def flush(self) -> None:
         if self._buffers:
-            self._file.write(b"".join(self._buffers), self._written)
+            write_buffers(self._file, self._buffers, self._written)
             self._written += self._buffered
             self._buffers, self._buffered = [], 0
 

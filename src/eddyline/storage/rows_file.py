@@ -6,7 +6,7 @@ import logging
 
 from eddyline.repr.batch import Batch
 from eddyline.storage.files import Files, file_error
-from eddyline.storage.frames import encode_frame
+from eddyline.storage.frames import encode_frame, write_buffers
 from eddyline.storage.log import rows_name
 from eddyline.storage.records import PART, RECORD, RowsEnd, RowsFile, encode_part, encode_record, slices
 
@@ -67,10 +67,10 @@ class RowsWriter:
             _log.warning('could not remove file "%s": %s', self._title, error)
 
     def _put(self, kind: int, parts: list[bytes | memoryview]) -> None:
-        data = b"".join(encode_frame(kind, parts, offset=self._end, synced=0))
+        frame = encode_frame(kind, parts, offset=self._end, synced=0)
         try:
-            self._file.write(data, self._end)
-            self._end += len(data)
+            write_buffers(self._file, frame, self._end)
+            self._end += sum(memoryview(buffer).nbytes for buffer in frame)
             if self._end - self._synced >= _SYNC_BYTES:
                 self._file.sync()
                 self._synced = self._end

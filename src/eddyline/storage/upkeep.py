@@ -52,6 +52,8 @@ class Upkeep:
             if self._ending.wait(DELAY_S):
                 return
             self._wanted.clear()
+            if self._ending.is_set():  # whoever ends it says so first, and wakes it then: perhaps before the clearing
+                return
             try:
                 self._tidy()
                 self._failing = False
