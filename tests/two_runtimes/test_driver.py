@@ -22,7 +22,7 @@ from eddyline.plan.dataflow import (
     Join,
     MapFilterProject,
 )
-from eddyline.protocol.messages import InitializationComplete
+from eddyline.protocol.messages import CreateDataflow, InitializationComplete, Schedule
 from eddyline.repr.time import EMPTY, Time
 from eddyline.repr.types import BIGINT, BOOLEAN
 from eddyline.testing.driver import PAIR, ReplicaDriver, index_on, read_of, reexport_of
@@ -73,16 +73,24 @@ def test_an_index_is_peeked_by_key_and_whole_once_it_has_sealed_the_time(layout:
 
 
 @each_layout
-def test_a_read_over_an_unpublished_index_resolves_after_publication_only(layout: Layout) -> None:
+@pytest.mark.parametrize("interactive_first", [False, True])
+def test_a_read_over_an_unpublished_index_resolves_after_publication_only(
+    layout: Layout, interactive_first: bool
+) -> None:
     d = ReplicaDriver(*layout)
     at = d.table("u1", ROWS)
-    # As the commands reach the interactive runtime: it builds and schedules the read while the owner has done nothing.
-    d.create(index_on("u2", "u1", at), read_of("t3", "u2", at, LARGE))
+    # The read is scheduled, and the index is not: however long everything goes on, there is nothing to read.
+    d.send(CreateDataflow(index_on("u2", "u1", at)))
+    d.create(read_of("t3", "u2", at, LARGE))
     uuid = d.peek("t3", at)
-    d.rest("interactive")
+    if interactive_first:
+        d.rest("interactive")
+    d.rest()
+    d.write("u1", [(0, 99)])
+    d.rest()
     assert d.answers(uuid) == []
     assert d.frontiers("t3") == [], "it has sealed nothing"
-    d.write("u1", [(0, 99)])
+    d.send(Schedule("u2"))
     d.rest("maintenance")
     assert d.answers(uuid) == []
     d.rest("interactive")
@@ -95,15 +103,19 @@ def test_a_read_over_an_unpublished_index_resolves_after_publication_only(layout
 def test_a_read_over_an_unpublished_index_is_canceled_before_publication(layout: Layout, dropped_first: bool) -> None:
     d = ReplicaDriver(*layout)
     at = d.table("u1", ROWS)
-    d.create(index_on("u2", "u1", at), read_of("t3", "u2", at))
+    d.send(CreateDataflow(index_on("u2", "u1", at)))
+    d.create(read_of("t3", "u2", at))
     uuid = d.peek("t3", at)
     if not dropped_first:
-        d.rest("interactive")
+        d.rest()
+        assert d.answers(uuid) == []
     d.cancel(uuid)
     d.drop("t3")
-    d.rest("interactive")
+    d.rest()
     assert d.answer(uuid).canceled
+    assert d.frontiers("t3")[-1:] == [EMPTY]
     d.compact("u2", at + 5)
+    d.send(Schedule("u2"))
     for _ in range(6):
         d.write("u1", [(0, 0)])
     d.rest()
