@@ -360,4 +360,4 @@ ACTIONS: dict[Action, float] = {
     restart: 4,
 }
 #: what happens to replicas of several processes beside it
-PROCESS_ACTIONS: dict[Action, float] = {disconnect: 1, lose_process: 0.4, wait_idle: 1}
+PROCESS_ACTIONS: dict[Action, float] = {disconnect: 3, lose_process: 0.8, wait_idle: 1}
