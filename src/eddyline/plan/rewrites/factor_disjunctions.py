@@ -16,7 +16,7 @@ from eddyline.expr.ir import And, Expr, Or, columns_of
 from eddyline.plan.facts import CatalogFacts
 from eddyline.plan.intern import expression_key
 from eddyline.plan.predicates import conjuncts, fallible
-from eddyline.plan.relation import Filter, Join, Relation
+from eddyline.plan.relation import Filter, Join, JoinKind, Relation
 from eddyline.plan.traverse import rewrite_bottom_up
 
 __all__ = ["factor_disjunctions"]
@@ -33,7 +33,7 @@ def _factor(node: Relation) -> Relation:
             return node if factored is None else Filter(node.input, factored)
         case Join():
             on = _factored(node.on) or node.on
-            on = (*on, *_implied(on, len(node.left.types)))
+            on = (*on, *_implied(on, len(node.left.types), node.kind))
             return node if on == node.on else Join(node.kind, node.left, node.right, on)
         case _:
             return node
@@ -71,8 +71,13 @@ def _and(branch: Sequence[Expr]) -> Expr:
     return branch[0] if len(branch) == 1 else And(tuple(branch))
 
 
-def _implied(predicates: Sequence[Expr], left_width: int) -> list[Expr]:
-    """What ORs over both sides demand of each; none that is there already, and none that may fail."""
+#: the kinds of join whose left, and whose right input a condition may filter
+_LEFT_KINDS = (JoinKind.INNER, JoinKind.RIGHT, JoinKind.SEMI)
+_RIGHT_KINDS = (JoinKind.INNER, JoinKind.LEFT, JoinKind.SEMI, JoinKind.ANTI)
+
+
+def _implied(predicates: Sequence[Expr], left_width: int, kind: JoinKind) -> list[Expr]:
+    """What ORs over both sides demand of one that it may filter; none that is there already, and none that may fail."""
     present = {expression_key(p) for p in predicates}
     found: list[Expr] = []
     for predicate in predicates:
@@ -80,6 +85,8 @@ def _implied(predicates: Sequence[Expr], left_width: int) -> list[Expr]:
         if not isinstance(predicate, Or) or not columns or not min(columns) < left_width <= max(columns):
             continue
         for is_left in (True, False):
+            if kind not in (_LEFT_KINDS if is_left else _RIGHT_KINDS):
+                continue
             branches = [
                 [c for c in conjuncts([a]) if not fallible(c) and _is_of(c, left_width, is_left=is_left)]
                 for a in predicate.args
