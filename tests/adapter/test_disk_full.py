@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import random
+import threading
 from collections.abc import Iterator
 
 import pytest
@@ -127,3 +128,61 @@ def test_a_permission_that_is_missing_is_named(files: TornFiles) -> None:
     assert caught.value.sqlstate == "42501"
     files.faults = Faults()
     opened(files).close()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_writers_side_by_side_lose_nothing_acknowledged_on_a_disk_that_is_full_now_and_then(seed: int) -> None:
+    """Commits that share a write fail together; what is in memory, and in the directory, is what was acknowledged."""
+    chance = random.Random(seed)
+    guard = threading.Lock()
+
+    def fail(operation: str, number: int) -> int | None:
+        with guard:
+            full = operation in ("write", "sync", "create", "truncate") and chance.random() < 0.15
+        return errno.ENOSPC if full else None
+
+    files = TornFiles(random.Random(seed))
+    db = opened(files)
+    db.executescript("CREATE TABLE t (x int PRIMARY KEY); CREATE TABLE pairs (x int, y int)")
+    files.faults = Faults(fail=fail)
+    acknowledged: list[int] = []
+    codes: set[str] = set()
+
+    def write(writer: int) -> None:
+        session = db.session()
+        rng = random.Random(seed * 10 + writer)
+        for n in range(60):
+            x = writer * 1000 + n
+            session.execute(f"SET synchronous_commit = {rng.choice(('on', 'on', 'off'))}")
+            try:
+                session.execute("BEGIN")
+                session.execute("INSERT INTO t VALUES (?)", (x,))
+                session.execute("INSERT INTO pairs VALUES (?, 1), (?, 2)", (x, x))
+                session.execute("COMMIT")
+            except DatabaseError as error:
+                session.rollback()
+                codes.add(error.sqlstate)
+            else:
+                acknowledged.append(x)
+        session.close()
+
+    threads = [threading.Thread(target=write, args=(w,)) for w in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    files.faults = Faults()
+    expected = sorted((x,) for x in acknowledged)
+    pairs = sorted((x, y) for x in acknowledged for y in (1, 2))
+    assert 20 < len(acknowledged) < 240
+    assert codes <= {"53100", "40001"}
+    assert "53100" in codes
+    assert sorted(db.execute("SELECT x FROM t").fetchall()) == expected
+    assert sorted(db.execute("SELECT x, y FROM pairs").fetchall()) == pairs
+    db.execute("INSERT INTO t VALUES (-1)")
+    crashed = files.crash(random.Random(seed))
+    db.close()
+    again = opened(crashed)
+    assert sorted(again.execute("SELECT x FROM t").fetchall()) == [(-1,), *expected]
+    assert sorted(again.execute("SELECT x, y FROM pairs").fetchall()) == pairs
+    again.close()
