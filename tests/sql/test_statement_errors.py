@@ -361,7 +361,6 @@ def test_errors_are_postgresql_s(script: CatalogScript, text: str, expected: Exp
         ("GRANT SELECT ON t TO public", "GRANT"),
         ("MERGE INTO t USING u ON t.a = u.a WHEN MATCHED THEN DELETE", "MERGE"),
         ("REFRESH MATERIALIZED VIEW m", "REFRESH MATERIALIZED VIEW"),
-        ("DECLARE c CURSOR FOR SELECT 1", "DECLARE CURSOR"),
         ("LOCK TABLE t", "LOCK TABLE"),
         ("DO 'x'", "DO"),
         ("VACUUM", "VACUUM"),

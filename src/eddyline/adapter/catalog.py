@@ -22,7 +22,7 @@ from types import MappingProxyType
 from typing import Final
 
 from eddyline.adapter.system_catalog import (
-    IMPLICIT_SCHEMA,
+    IMPLICIT_SCHEMAS,
     SYSTEM_SCHEMAS,
     find_system_item,
     system_item,
@@ -164,7 +164,7 @@ class SearchPathView:
     def resolve(self, schema: str | None, name: str) -> CatalogItem | None:
         if schema is not None:
             return self._find(schema, name)
-        for candidate in (IMPLICIT_SCHEMA, *self.search_path):
+        for candidate in (*IMPLICIT_SCHEMAS, *self.search_path):
             item = self._find(candidate, name)
             if item is not None:
                 return item

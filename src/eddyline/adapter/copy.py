@@ -1,9 +1,9 @@
-"""COPY: rows between tables or queries and files, in PostgreSQL's text and csv formats and in parquet."""
+"""COPY: rows between tables or queries and files, in PostgreSQL's text, csv and binary formats and in parquet."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 from eddyline.adapter.copy_from import copy_from
 from eddyline.adapter.copy_to import copy_to
@@ -19,23 +19,33 @@ from eddyline.repr.types import Kind
 from eddyline.sql.query import BoundQuery
 from eddyline.sql.statements import Copy, CopyFormat
 
-__all__ = ["copy"]
+__all__ = ["HANDED_OVER", "copy"]
+
+
+class _HandedOver:
+    """In place of a file."""
+
+
+HANDED_OVER: Final = _HandedOver()
 
 
 def copy(context: ReadContext, statement: Copy, parameters: Sequence[Literal], file: Any) -> Outcome:
-    """``file``: what STDIN reads or STDOUT writes; see ``copy_streams``."""
+    """``file``: what STDIN reads or STDOUT writes; see ``copy_streams``.  ``HANDED_OVER``: rows for STDOUT are the
+    outcome's, for the caller to write."""
     _check_zone(context, statement)
     if statement.query is None:
         rows = copy_from(context, statement, file)
     else:
         result = _result(context, statement.query, parameters)
+        if file is HANDED_OVER and statement.filename is None:
+            return Outcome(f"COPY {result.rows}", result, affected=result.rows)
         rows = copy_to(context.interrupt, statement, result, file)
     return Outcome(f"COPY {rows}", affected=rows)
 
 
 def _check_zone(context: ReadContext, statement: Copy) -> None:
     """0A000 for timestamptz as text in a session whose TimeZone is not UTC: files are read and written in UTC."""
-    if context.catalog.zone is None or statement.format is CopyFormat.PARQUET:
+    if context.catalog.zone is None or statement.format in (CopyFormat.BINARY, CopyFormat.PARQUET):
         return
     if statement.query is not None:
         types = statement.query.types

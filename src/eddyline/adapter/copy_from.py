@@ -19,7 +19,7 @@ from eddyline.adapter.copy_streams import read_pieces, seekable
 from eddyline.adapter.ingest_rows import table_rows
 from eddyline.adapter.read import ReadContext
 from eddyline.adapter.write import check_not_null, evaluate_columns, insert_rows, wait_capacity
-from eddyline.errors import DatabaseError, make_error
+from eddyline.errors import DatabaseError, make_error, unsupported
 from eddyline.expr.casts import cast_array
 from eddyline.expr.ir import Literal
 from eddyline.repr.batch import Batch
@@ -52,6 +52,8 @@ def copy_from(context: ReadContext, statement: Copy, file: Any) -> int:
     assert table is not None
     if context.transaction.read_only:
         raise make_error("25006", "cannot execute COPY FROM in a read-only transaction")
+    if statement.format is CopyFormat.BINARY:
+        raise unsupported("COPY FROM with format binary", hint="Send text or csv.")
     wait_capacity(context, None)
     if statement.format is CopyFormat.PARQUET:
         batches = [_parquet_rows(context, statement, table, file)]

@@ -1,12 +1,14 @@
-"""COPY TO: result rows as PostgreSQL's text or csv, or as parquet."""
+"""COPY TO: result rows as PostgreSQL's text, csv or binary data, or as parquet."""
 
 from __future__ import annotations
 
 import io
 import re
-from collections.abc import Collection, Iterator, Sequence
-from typing import Any, Final
+from collections.abc import Collection, Sequence
+from typing import Any, Final, NamedTuple
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet
@@ -16,16 +18,61 @@ from eddyline.adapter.export import export_table
 from eddyline.adapter.outcome import ResultSet
 from eddyline.adapter.read import Interrupt
 from eddyline.errors import make_error
+from eddyline.expr.binary_io import binary_cells, messages
 from eddyline.expr.text_io import format_column
-from eddyline.repr.types import TEXT, Kind
+from eddyline.repr.types import TEXT, Kind, SqlType
 from eddyline.sql.statements import Copy, CopyFormat
 
-__all__ = ["copy_to"]
+__all__ = ["CopyWriter", "Lines", "copy_to"]
 
 _SLICE_ROWS = 1 << 16
+#: of binary data: a signature, flags, and the length of a header extension
+_SIGNATURE: Final = b"PGCOPY\n\xff\r\n\0" + bytes(8)
+_TRAILER: Final = b"\xff\xff"
 #: backslash first: the others' replacements bring new ones
 _TEXT_ESCAPES: Final = tuple(zip("\\\b\f\n\r\t\v", ("\\\\", "\\b", "\\f", "\\n", "\\r", "\\t", "\\v"), strict=True))
 _LARGE: Final = pa.large_string()
+
+
+class Lines(NamedTuple):
+    """Rows as data: row *i* is ``data[offsets[i]:offsets[i + 1]]``."""
+
+    data: bytes
+    offsets: npt.NDArray[np.int64]
+
+
+class CopyWriter:
+    """The data of one COPY TO in text, csv or binary, of columns ``names`` of ``types``, piece by piece."""
+
+    def __init__(self, statement: Copy, names: Sequence[str], types: Sequence[SqlType]) -> None:
+        self._statement = statement
+        self._names = names
+        self._types = types
+        self._quoted = _always_quoted(statement, names)
+        self._begun = False
+
+    def begin(self) -> bytes:
+        """What stands before the first row: a header.  In binary it is a part of the first row's message."""
+        if self._statement.format is CopyFormat.BINARY:
+            return _SIGNATURE
+        if not self._statement.header:
+            return b""
+        texts = [pa.array([name], _LARGE) for name in self._names]
+        return _lines(self._statement, texts, (), single=len(texts) == 1).data
+
+    def rows(self, columns: Sequence[pa.Array], rows: int) -> Lines:
+        """Cost: linear in the rows; ask for some thousands at a time."""
+        if self._statement.format is CopyFormat.BINARY:
+            cells = [binary_cells(c, t) for c, t in zip(columns, self._types, strict=True)]
+            return Lines(*messages(0, cells, rows))
+        if not self._types:
+            return Lines(b"\n" * rows, np.arange(rows + 1))
+        texts = [format_column(c, t) for c, t in zip(columns, self._types, strict=True)]
+        return _lines(self._statement, texts, self._quoted, single=len(texts) == 1)
+
+    def end(self) -> bytes:
+        """What stands behind the last row."""
+        return _TRAILER if self._statement.format is CopyFormat.BINARY else b""
 
 
 def copy_to(interrupt: Interrupt, statement: Copy, result: ResultSet, file: Any) -> int:
@@ -35,23 +82,17 @@ def copy_to(interrupt: Interrupt, statement: Copy, result: ResultSet, file: Any)
         with sink(statement.filename, file) as write:
             write(data)
         return result.rows
-    quoted = _always_quoted(statement, result.names)
+    writer = CopyWriter(statement, result.names, result.types)
     with sink(statement.filename, file) as write:
-        if statement.header:
-            write(_lines(statement, [pa.array([n], _LARGE) for n in result.names], (), single=len(result.names) == 1))
-        for part in _slices(result):
+        if begin := writer.begin():
+            write(begin)
+        for start in range(0, result.rows, _SLICE_ROWS):
             interrupt.check()
-            texts = [format_column(c, t) for c, t in zip(part, result.types, strict=True)]
-            rows = len(part[0]) if part else 0
-            write(_lines(statement, texts, quoted, single=len(texts) == 1) if texts else b"\n" * rows)
-        if not result.types:
-            write(b"\n" * result.rows)
+            rows = min(_SLICE_ROWS, result.rows - start)
+            write(writer.rows([c.slice(start, rows) for c in result.columns], rows).data)
+        if end := writer.end():
+            write(end)
     return result.rows
-
-
-def _slices(result: ResultSet) -> Iterator[list[pa.Array]]:
-    for start in range(0, result.rows if result.types else 0, _SLICE_ROWS):
-        yield [c.slice(start, _SLICE_ROWS) for c in result.columns]
 
 
 def _always_quoted(statement: Copy, names: Sequence[str]) -> frozenset[int]:
@@ -64,7 +105,7 @@ def _always_quoted(statement: Copy, names: Sequence[str]) -> frozenset[int]:
     return frozenset(i for i, n in enumerate(names) if n in statement.force_quote)
 
 
-def _lines(statement: Copy, texts: Sequence[pa.Array], quoted: Collection[int], *, single: bool) -> bytes:
+def _lines(statement: Copy, texts: Sequence[pa.Array], quoted: Collection[int], *, single: bool) -> Lines:
     """The rows of columns of texts, NULL where a value is, in the statement's format."""
     null = pa.scalar(statement.null, _LARGE)
     if statement.format is CopyFormat.CSV:
@@ -76,16 +117,16 @@ def _lines(statement: Copy, texts: Sequence[pa.Array], quoted: Collection[int], 
     if len(filled) > 1:
         joined = pc.binary_join_element_wise(*filled, pa.scalar(statement.delimiter, _LARGE))
     ended = pc.binary_join_element_wise(joined, pa.scalar("", _LARGE), pa.scalar("\n", _LARGE))
-    return _bytes_of(ended)
+    return _lines_of(ended)
 
 
-def _bytes_of(texts: pa.Array) -> bytes:
+def _lines_of(texts: pa.Array) -> Lines:
     """All values behind one another."""
     if not len(texts):
-        return b""
-    offsets = pa.Array.from_buffers(pa.int64(), len(texts) + 1, [None, texts.buffers()[1]], offset=texts.offset)
-    data: bytes = texts.buffers()[2].slice(offsets[0].as_py(), offsets[-1].as_py() - offsets[0].as_py()).to_pybytes()
-    return data
+        return Lines(b"", np.zeros(1, np.int64))
+    offsets = np.frombuffer(texts.buffers()[1], np.int64, len(texts) + 1, texts.offset * 8)
+    start, stop = int(offsets[0]), int(offsets[-1])
+    return Lines(texts.buffers()[2].slice(start, stop - start).to_pybytes(), offsets - start)
 
 
 def _text_cells(text: pa.Array, delimiter: str) -> pa.Array:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from eddyline.adapter.catalog import SearchPathView
+from eddyline.adapter.cursors import Cursors
 from eddyline.adapter.engine import Engine
 from eddyline.adapter.prepare import MAX_CACHED_CHARS, Prepared, bind_parsed
 from eddyline.adapter.result_columns import Columns, result_columns
@@ -65,11 +66,13 @@ class SessionStatements:
         names: Callable[[], SearchPathView],
         failed: Callable[[], bool],
         fail: Callable[[], None],
+        cursors: Cursors,
     ) -> None:
         self._engine = engine
         self._names = names
         self._failed = failed
         self._fail = fail
+        self._cursors = cursors
         self._kept: dict[str, NamedStatement] = {}
 
     # -- from text ----------------------------------------------------------------------------------------------------
@@ -128,7 +131,7 @@ class SessionStatements:
 
     def columns(self, statement: NamedStatement) -> Columns | None:
         """The columns of the rows that it will give; None if it gives none."""
-        return result_columns(statement.prepared.statement, lambda name: self.get(name).prepared)
+        return result_columns(statement.prepared.statement, lambda name: self.get(name).prepared, self._cursors.columns)
 
     # -- by name ------------------------------------------------------------------------------------------------------
 

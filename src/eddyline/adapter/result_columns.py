@@ -16,8 +16,13 @@ __all__ = ["Columns", "CopyShape", "copy_shape", "result_columns"]
 Columns: TypeAlias = tuple[tuple[str, SqlType], ...]
 
 
-def result_columns(statement: st.Statement, named: Callable[[str], Prepared]) -> Columns | None:
-    """Names and types; None for a statement that gives no rows.  ``named``: a prepared statement by its name."""
+def result_columns(
+    statement: st.Statement, named: Callable[[str], Prepared], cursor: Callable[[str], Columns]
+) -> Columns | None:
+    """Names and types; None for a statement that gives no rows.
+
+    ``named``: a prepared statement by its name; ``cursor``: a cursor's columns by its name.
+    """
     match statement:
         case st.Select():
             return _pairs(statement.query.names, statement.query.types)
@@ -37,7 +42,9 @@ def result_columns(statement: st.Statement, named: Callable[[str], Prepared]) ->
         case st.ShowReplica():
             return tuple((name, TEXT) for name in REPLICA_COLUMNS)
         case st.Execute():
-            return result_columns(named(statement.name).statement, named)
+            return result_columns(named(statement.name).statement, named, cursor)
+        case st.Fetch(move=False):
+            return cursor(statement.name)
         case _:
             return None
 
@@ -54,8 +61,12 @@ def copy_shape(statement: st.Statement) -> CopyShape | None:
     """None for anything but a COPY FROM STDIN or TO STDOUT."""
     if not isinstance(statement, st.Copy) or statement.filename is not None:
         return None
-    columns = len(statement.columns) if statement.query is None else len(statement.query.types)
-    return CopyShape(statement.query is None, columns, statement.format is st.CopyFormat.PARQUET)
+    binary = statement.format in (st.CopyFormat.BINARY, st.CopyFormat.PARQUET)
+    if statement.subscribe is not None:
+        return CopyShape(False, len(SUBSCRIPTION_COLUMNS) + len(statement.subscribe.query.types), binary)
+    if statement.query is None:
+        return CopyShape(True, len(statement.columns), binary)
+    return CopyShape(False, len(statement.query.types), binary)
 
 
 def _pairs(names: Sequence[str], types: Sequence[SqlType]) -> Columns:

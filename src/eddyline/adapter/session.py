@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from itertools import islice
 from typing import Any, TypeAlias, TypeVar, get_args
@@ -17,7 +18,8 @@ from eddyline.adapter import ingest_rows, write
 from eddyline.adapter.apart import on_caller
 from eddyline.adapter.asked_lookups import AskedLookups
 from eddyline.adapter.catalog import CatalogSnapshot, SearchPathView
-from eddyline.adapter.copy import copy
+from eddyline.adapter.copy import HANDED_OVER, copy
+from eddyline.adapter.cursors import Cursors
 from eddyline.adapter.define import Definition, commit_with_definitions, define
 from eddyline.adapter.engine import Engine
 from eddyline.adapter.explain import Analyzed, explain, explain_analyzed
@@ -39,7 +41,7 @@ from eddyline.adapter.settings import Settings, duration_s, isolation_level
 from eddyline.adapter.subscribe import open_subscription
 from eddyline.adapter.system_settings import MAX_SUBSCRIPTION_BACKLOG
 from eddyline.adapter.transaction import Transaction
-from eddyline.errors import Error, InterfaceError, make_error
+from eddyline.errors import Error, InterfaceError, make_error, unsupported
 from eddyline.expr.ir import Expr, Literal
 from eddyline.plan.relation import Relation
 from eddyline.protocol.read_costs import ReadBounds
@@ -70,8 +72,11 @@ class Session:
         self._settings = Settings(engine.system)
         self._transaction: Transaction | None = None  # the explicit one, or the implicit one of a block
         self._block = False  # between ``begin_block`` and ``end_block``
+        self.cursors = Cursors()  # owner: the running statement
         #: what it has parsed, bound and prepared; owner: the running statement
-        self.statements = SessionStatements(engine, self._names, lambda: self._failed, self._fail_transaction)
+        self.statements = SessionStatements(
+            engine, self._names, lambda: self._failed, self._fail_transaction, self.cursors
+        )
         self._asked = AskedLookups(engine)
         self._running_lock = threading.Lock()
         self._running: Interrupt | None = None  # guarded by _running_lock
@@ -130,6 +135,7 @@ class Session:
         self._cancel()
         with self._turn:
             self._end_transaction(committed=False)
+            self.cursors.clear()
             self.statements.clear()
             self._asked.clear()
 
@@ -446,6 +452,8 @@ class Session:
     def _end_transaction(self, *, committed: bool) -> None:
         transaction, self._transaction = self._transaction, None
         if transaction is not None:
+            self.cursors.end_transaction(committed=committed)
+        if transaction is not None:
             if not committed and transaction.settings is not None:
                 self._settings.state = transaction.settings
             transaction.end(self._engine)
@@ -525,6 +533,10 @@ class Session:
                 return self._deallocate(statement)
             case st.Discard():
                 return self._discard(statement)
+            case st.Fetch():
+                return self.cursors.fetch(statement)
+            case st.CloseCursor():
+                return self.cursors.close(statement)
             case _:
                 return None
 
@@ -581,6 +593,7 @@ class Session:
             if self._transaction is not None:
                 raise make_error("25001", "DISCARD ALL cannot run inside a transaction block")
             self.statements.clear()
+            self.cursors.clear()
             self._settings.reset(None)
         return Outcome(f"DISCARD {statement.target.upper()}")
 
@@ -599,21 +612,16 @@ class Session:
                 return write.delete(context, statement, literals, prepared.plan)
             case st.Truncate():
                 return write.truncate(context, statement)
+            case st.Copy() if statement.subscribe is not None:
+                if file is not HANDED_OVER:
+                    raise unsupported("COPY of a subscription", hint="Use subscribe().")
+                return replace(self._subscribe(context, statement.subscribe, literals), tag="COPY")
             case st.Copy():
                 return copy(context, statement, literals, file)
+            case st.DeclareCursor():
+                return self._declare_cursor(context, statement, literals)
             case st.Subscribe():
-                as_of = _time_of(statement.as_of, literals, context)
-                up_to = _time_of(statement.up_to, literals, context)
-                feed = open_subscription(
-                    context,
-                    statement,
-                    literals,
-                    as_of=as_of,
-                    up_to=up_to,
-                    waiting=self._waiting,
-                    max_backlog=self._settings.bytes(MAX_SUBSCRIPTION_BACKLOG),
-                )
-                return Outcome("SUBSCRIBE", feed=feed)
+                return self._subscribe(context, statement, literals)
             case st.Explain() if statement.analyze:
                 return Outcome("EXPLAIN", self._explain_analyze(context, statement, literals))
             case st.Explain():
@@ -624,6 +632,34 @@ class Session:
                 return define(context, statement)
             case _:
                 raise make_error("0A000", f"{type(statement).__name__} is not supported")
+
+    def _subscribe(self, context: ReadContext, statement: st.Subscribe, literals: tuple[Literal, ...]) -> Outcome:
+        feed = open_subscription(
+            context,
+            statement,
+            literals,
+            as_of=_time_of(statement.as_of, literals, context),
+            up_to=_time_of(statement.up_to, literals, context),
+            waiting=self._waiting,
+            max_backlog=self._settings.bytes(MAX_SUBSCRIPTION_BACKLOG),
+        )
+        return Outcome("SUBSCRIBE", feed=feed)
+
+    def _declare_cursor(
+        self, context: ReadContext, statement: st.DeclareCursor, literals: tuple[Literal, ...]
+    ) -> Outcome:
+        if self._transaction is None and not statement.hold:
+            raise make_error("25P01", "DECLARE CURSOR can only be used in transaction blocks")
+        self.cursors.check_free(statement.name)
+        query = statement.query
+        if isinstance(query, st.Subscribe):
+            outcome = self._subscribe(context, query, literals)
+        else:
+            outcome = self._select(context, query, plan_read(query.query.relation, context.catalog), literals)
+        self.cursors.declare(statement, outcome)
+        if self._transaction is None:
+            self.cursors.end_transaction(committed=True)
+        return Outcome("DECLARE CURSOR")
 
     def _select(
         self, context: ReadContext, statement: st.Select, plan: ReadPlan | None, literals: tuple[Literal, ...]

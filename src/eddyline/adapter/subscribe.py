@@ -122,6 +122,7 @@ class _Running:
         self._backlog = backlog
         self._waiting = waiting
         self._progress = progress
+        self._news = time.monotonic()  # when time was last known to pass; the receiving thread's
         self.ended = False
 
     def receive(self, timeout: float | None) -> Change | None:
@@ -134,17 +135,17 @@ class _Running:
 
     def _receive(self, timeout: float | None, interrupt: Interrupt) -> Change | None:
         deadline = None if timeout is None else time.monotonic() + timeout
-        news = time.monotonic()
         while not self.ended:
             remaining = _TICK_S if deadline is None else deadline - time.monotonic()
             response = self._backlog.get(max(0.0, min(_TICK_S, remaining)))
             if response is None:
-                if remaining <= 0:
-                    return None
                 self._engine.check_usable()
                 interrupt.check()
-                news = self._tick(news)
+                self._tick()
+                if remaining <= 0:
+                    return None
                 continue
+            self._news = time.monotonic()
             if isinstance(response, Error):
                 self.close()
                 raise response
@@ -153,18 +154,17 @@ class _Running:
                 return change
         return None
 
-    def _tick(self, news: float) -> float:
+    def _tick(self) -> None:
         """While nothing is written, no time closes: an empty commit does it where somebody waits for one."""
         store, now = self._engine.store, time.monotonic()
         due = self._until != EMPTY and store.tables_upper < self._until <= self._engine.timeline.now()
-        if due or (self._progress and now - news > _PROGRESS_S):
+        if due or (self._progress and now - self._news > _PROGRESS_S):
             try:
                 self._engine.commit({})
             except OperationalError as problem:
                 # The disk of the directory is full, say: the time closes once it is not.
                 _log.warning("a time is not closed: %s", problem.message)
-            return now
-        return news
+            self._news = now
 
     def _change(self, response: SubscribeResponse) -> Change | None:
         if response.error is not None:

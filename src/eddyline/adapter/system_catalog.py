@@ -8,12 +8,14 @@ before the search path.  None of them can be changed, or maintained from.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Final, Protocol
+from typing import Final
 
-from eddyline.expr.ir import Column, LiteralValue
+from eddyline.adapter.pg_catalog import INFORMATION_SCHEMA, PG_CATALOG, PG_TABLES
+from eddyline.adapter.system_relations import Contents, Row, SystemTable, sorted_items
+from eddyline.expr.ir import Column
 from eddyline.plan.relation import Constant
 from eddyline.plan.traverse import gets
 from eddyline.protocol.logs import LOGS
@@ -23,23 +25,12 @@ from eddyline.sql.catalog_view import CatalogItem, ColumnDef, ItemKind
 from eddyline.sql.parse import parse
 from eddyline.sql.statements import Select
 
-__all__ = ["IMPLICIT_SCHEMA", "SYSTEM_SCHEMAS", "Contents", "find_system_item", "system_item", "system_items"]
+__all__ = ["IMPLICIT_SCHEMAS", "SYSTEM_SCHEMAS", "Contents", "find_system_item", "system_item", "system_items"]
 
-CATALOG, INTERNAL, INTROSPECTION = SYSTEM_SCHEMAS = ("mz_catalog", "mz_internal", "mz_introspection")
+CATALOG, INTERNAL, INTROSPECTION = _OWN = ("mz_catalog", "mz_internal", "mz_introspection")
+SYSTEM_SCHEMAS: Final = (*_OWN, PG_CATALOG, INFORMATION_SCHEMA)
 #: searched before the search path
-IMPLICIT_SCHEMA: Final = CATALOG
-
-Row = tuple[LiteralValue, ...]
-
-
-class Contents(Protocol):
-    """A version of the catalog."""
-
-    @property
-    def schemas(self) -> Mapping[str, Mapping[str, str]]: ...
-
-    @property
-    def by_id(self) -> Mapping[str, CatalogItem]: ...
+IMPLICIT_SCHEMAS: Final = (CATALOG, PG_CATALOG)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,10 +48,15 @@ class _Table:
     """Rows that a catalog version gives."""
 
     id: str
-    schema: str
-    name: str
-    columns: tuple[tuple[str, SqlType], ...]
-    rows: Callable[[Contents], Iterator[Row]]
+    source: SystemTable
+
+    @property
+    def schema(self) -> str:
+        return self.source.schema
+
+    @property
+    def name(self) -> str:
+        return self.source.name
 
 
 def _of_all_workers(columns: str, base: str) -> str:
@@ -149,81 +145,87 @@ def _texts(*names: str) -> tuple[tuple[str, SqlType], ...]:
     return tuple((name, TEXT) for name in names)
 
 
-def _sorted(contents: Contents, *kinds: ItemKind) -> list[CatalogItem]:
-    chosen = kinds or tuple(ItemKind)
-    return sorted((i for i in contents.by_id.values() if i.kind in chosen), key=lambda i: int(i.id[1:]))
-
-
 def _schemas(contents: Contents) -> Iterator[Row]:
     yield from ((name, name) for name in sorted({*contents.schemas, *SYSTEM_SCHEMAS}))
 
 
 def _tables(contents: Contents) -> Iterator[Row]:
-    yield from ((i.id, i.schema, i.name) for i in _sorted(contents, ItemKind.TABLE))
+    yield from ((i.id, i.schema, i.name) for i in sorted_items(contents, ItemKind.TABLE))
 
 
 def _views(contents: Contents) -> Iterator[Row]:
-    yield from ((i.id, i.schema, i.name, i.definition) for i in _sorted(contents, ItemKind.VIEW))
+    yield from ((i.id, i.schema, i.name, i.definition) for i in sorted_items(contents, ItemKind.VIEW))
 
 
 def _materialized_views(contents: Contents) -> Iterator[Row]:
-    yield from ((i.id, i.schema, i.name, i.definition) for i in _sorted(contents, ItemKind.MATERIALIZED_VIEW))
+    yield from ((i.id, i.schema, i.name, i.definition) for i in sorted_items(contents, ItemKind.MATERIALIZED_VIEW))
 
 
 def _indexes(contents: Contents) -> Iterator[Row]:
-    yield from ((i.id, i.name, i.on) for i in _sorted(contents, ItemKind.INDEX))
+    yield from ((i.id, i.name, i.on) for i in sorted_items(contents, ItemKind.INDEX))
 
 
 def _index_columns(contents: Contents) -> Iterator[Row]:
-    for item in _sorted(contents, ItemKind.INDEX):
+    for item in sorted_items(contents, ItemKind.INDEX):
         for position, key in enumerate(item.keys, 1):
             yield item.id, position, key.index + 1 if isinstance(key, Column) else None
 
 
 def _columns(contents: Contents) -> Iterator[Row]:
-    for item in _sorted(contents):
+    for item in sorted_items(contents):
         for position, column in enumerate(item.columns, 1):
             yield item.id, column.name, position, not column.not_null, str(column.type), column.default_text
 
 
 def _objects(contents: Contents) -> Iterator[Row]:
-    yield from ((i.id, i.schema, i.name, i.kind.value.replace(" ", "-")) for i in _sorted(contents))
+    yield from ((i.id, i.schema, i.name, i.kind.value.replace(" ", "-")) for i in sorted_items(contents))
 
 
 def _dependencies(contents: Contents) -> Iterator[Row]:
-    for item in _sorted(contents):
+    for item in sorted_items(contents):
         sources = item.depends_on if item.on is None else item.depends_on | {item.on}
         yield from ((item.id, source) for source in sorted(sources))
 
 
 _TABLES: Final = tuple(
-    _Table(f"st{number}", schema, name, columns, rows)
-    for number, (schema, name, columns, rows) in enumerate(
+    _Table(f"st{number}", source)
+    for number, source in enumerate(
         (
-            (CATALOG, "mz_schemas", _texts("id", "name"), _schemas),
-            (CATALOG, "mz_tables", _texts("id", "schema_id", "name"), _tables),
-            (CATALOG, "mz_views", _texts("id", "schema_id", "name", "definition"), _views),
-            (
-                CATALOG,
-                "mz_materialized_views",
-                _texts("id", "schema_id", "name", "definition"),
-                _materialized_views,
+            *(
+                SystemTable(*parts)
+                for parts in (
+                    (CATALOG, "mz_schemas", _texts("id", "name"), _schemas),
+                    (CATALOG, "mz_tables", _texts("id", "schema_id", "name"), _tables),
+                    (CATALOG, "mz_views", _texts("id", "schema_id", "name", "definition"), _views),
+                    (
+                        CATALOG,
+                        "mz_materialized_views",
+                        _texts("id", "schema_id", "name", "definition"),
+                        _materialized_views,
+                    ),
+                    (CATALOG, "mz_indexes", _texts("id", "name", "on_id"), _indexes),
+                    (
+                        CATALOG,
+                        "mz_index_columns",
+                        (("index_id", TEXT), ("index_position", BIGINT), ("on_position", BIGINT)),
+                        _index_columns,
+                    ),
+                    (
+                        CATALOG,
+                        "mz_columns",
+                        (
+                            *_texts("id", "name"),
+                            ("position", BIGINT),
+                            ("nullable", BOOLEAN),
+                            *_texts("type", "default"),
+                        ),
+                        _columns,
+                    ),
+                    (CATALOG, "mz_objects", _texts("id", "schema_id", "name", "type"), _objects),
+                    (INTERNAL, "mz_object_dependencies", _texts("object_id", "referenced_object_id"), _dependencies),
+                )
             ),
-            (CATALOG, "mz_indexes", _texts("id", "name", "on_id"), _indexes),
-            (
-                CATALOG,
-                "mz_index_columns",
-                (("index_id", TEXT), ("index_position", BIGINT), ("on_position", BIGINT)),
-                _index_columns,
-            ),
-            (
-                CATALOG,
-                "mz_columns",
-                (*_texts("id", "name"), ("position", BIGINT), ("nullable", BOOLEAN), *_texts("type", "default")),
-                _columns,
-            ),
-            (CATALOG, "mz_objects", _texts("id", "schema_id", "name", "type"), _objects),
-            (INTERNAL, "mz_object_dependencies", _texts("object_id", "referenced_object_id"), _dependencies),
+            *PG_TABLES,
         ),
         1,
     )
@@ -255,9 +257,10 @@ def system_item(id: str, contents: Contents) -> CatalogItem | None:
         case _View() as view:
             return _bound(view)
         case _Table() as table:
-            types = tuple(t for _, t in table.columns)
-            columns = tuple(ColumnDef(n, t) for n, t in table.columns)
-            body = Constant(tuple(table.rows(contents)), types)
+            source = table.source
+            types = tuple(t for _, t in source.columns)
+            columns = tuple(ColumnDef(n, t) for n, t in source.columns)
+            body = Constant(tuple(source.rows(contents)), types)
             return CatalogItem(table.id, table.schema, table.name, ItemKind.VIEW, columns, relation=body)
         case log:
             return log

@@ -6,7 +6,7 @@ The formats are those of the types' send and receive functions; times count from
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from decimal import Decimal
 from typing import Final, NamedTuple
 
@@ -20,14 +20,16 @@ from eddyline.expr.ir import LiteralValue
 from eddyline.expr.layout import EXACT, validity, values_of
 from eddyline.expr.text_output import padded, text_of
 from eddyline.expr.timezone import UTC, Zone
-from eddyline.kernels.wire import decimal_binary, decimal_binary_sizes
+from eddyline.kernels.wire import append_cells, begin_messages, decimal_binary, decimal_binary_sizes
 from eddyline.repr.types import Kind, SqlType
 
-__all__ = ["Cells", "binary_cells", "parse_binary", "text_cells"]
+__all__ = ["Cells", "binary_cells", "framed", "messages", "parse_binary", "text_cells"]
 
 _EPOCH_DAYS: Final = 10_957  # from 1970-01-01 to 2000-01-01
 _EPOCH_MICROS: Final = _EPOCH_DAYS * 86_400_000_000
 _DAY_MICROS: Final = 86_400_000_000
+#: up to here kernels keep the GIL: they take less than giving it up
+_SHORT_BYTES: Final = 64 << 10
 _NO_NULLS: Final = np.empty(0, np.uint8)
 _NO_BYTES: Final = np.empty(0, np.uint8)
 _TEXTS: Final = (Kind.TEXT, Kind.VARCHAR, Kind.BPCHAR)
@@ -132,6 +134,35 @@ def _numeric(array: pa.Array, sql_type: SqlType) -> Cells:
     data = np.empty(int(offsets[-1]), np.uint8)
     decimal_binary(text.offsets, text.data, offsets, data)
     return Cells(offsets, data, text.valid)
+
+
+def messages(tag: int, columns: Sequence[Cells], rows: int) -> tuple[bytes, npt.NDArray[np.int64]]:
+    """Rows of cells as messages one behind another, each beginning with the count of its cells; where each starts, and
+    their end.  ``tag`` 0: without tag and length.
+    """
+    sizes = np.full(rows, (7 if tag else 2) + 4 * len(columns), np.int64)
+    for cells in columns:
+        lengths = np.diff(cells.offsets)
+        sizes += lengths * cells.valid if len(cells.valid) else lengths
+    offsets = np.zeros(rows + 1, np.int64)
+    np.cumsum(sizes, out=offsets[1:])
+    begin, append = begin_messages, append_cells
+    if offsets[-1] <= _SHORT_BYTES:
+        begin, append = begin_messages.short, append_cells.short
+    out, positions = np.empty(int(offsets[-1]), np.uint8), np.empty(rows, np.int64)
+    begin(tag, len(columns), sizes, positions, out)
+    for cells in columns:
+        append(cells.offsets, cells.data, cells.valid, 1, positions, out)
+    return out.tobytes(), offsets
+
+
+def framed(tag: int, data: bytes, offsets: npt.NDArray[np.int64]) -> bytes:
+    """A message with ``tag`` around each of the pieces ``data[offsets[i]:offsets[i + 1]]``."""
+    sizes = np.diff(offsets) + 5
+    out, positions = np.empty(int(sizes.sum()), np.uint8), np.empty(len(sizes), np.int64)
+    begin_messages(tag, -1, sizes, positions, out)
+    append_cells(offsets, np.frombuffer(data, np.uint8) if data else _NO_BYTES, _NO_NULLS, 0, positions, out)
+    return out.tobytes()
 
 
 # -- single values in -------------------------------------------------------------------------------------------------

@@ -17,10 +17,17 @@ from eddyline.sql.bind_delete import bind_delete
 from eddyline.sql.bind_insert import bind_insert
 from eddyline.sql.bind_update import bind_update
 from eddyline.sql.catalog_view import CatalogView, ItemKind
-from eddyline.sql.copy import bind_copy
+from eddyline.sql.copy import bind_copy, bind_copy_subscribe
 from eddyline.sql.create_index import bind_create_index, bind_default_index
 from eddyline.sql.create_table import bind_create_table, bind_create_table_as
 from eddyline.sql.create_view import bind_create_materialized_view, bind_create_view
+from eddyline.sql.cursors import (
+    bind_close_cursor,
+    bind_declare,
+    bind_declare_subscribe,
+    bind_fetch,
+    bind_fetch_extension,
+)
 from eddyline.sql.drop import bind_create_schema, bind_drop, bind_rename, bind_truncate
 from eddyline.sql.explain import bind_explain, bind_explain_extension, bind_explain_object
 from eddyline.sql.extensions import ShowCreateSyntax, ShowObjectsSyntax
@@ -104,26 +111,44 @@ def _explain_extension(binding: StatementBinding) -> Statement:
     return bind_explain_extension(binding, _dispatch)
 
 
+def _declare(binding: StatementBinding) -> Statement:
+    return bind_declare(binding, _dispatch)
+
+
+def _declare_subscribe(binding: StatementBinding) -> Statement:
+    return bind_declare_subscribe(binding, _dispatch)
+
+
+def _copy_subscribe(binding: StatementBinding) -> Statement:
+    return bind_copy_subscribe(binding, _dispatch)
+
+
 _BINDERS: Final[dict[str, Binder]] = {
     "AlterReplicaSyntax": bind_alter_replica,
     "AsOfSyntax": bind_as_of,
+    "CopySubscribeSyntax": _copy_subscribe,
+    "DeclareSubscribeSyntax": _declare_subscribe,
     "DefaultIndexSyntax": bind_default_index,
     "ExplainObjectSyntax": bind_explain_object,
     "ExplainSyntax": _explain_extension,
+    "FetchSyntax": bind_fetch_extension,
     "ShowCreateSyntax": _show_create,
     "ShowObjectsSyntax": _show_objects,
     "ShowReplicaSyntax": bind_show_replica,
     "SubscribeSyntax": bind_subscribe,
+    "close_portal_stmt": bind_close_cursor,
     "copy_stmt": bind_copy,
     "create_schema_stmt": bind_create_schema,
     "create_stmt": bind_create_table,
     "create_table_as_stmt": _create_table_as,
     "deallocate_stmt": bind_deallocate,
+    "declare_cursor_stmt": _declare,
     "delete_stmt": bind_delete,
     "discard_stmt": bind_discard,
     "drop_stmt": bind_drop,
     "execute_stmt": bind_execute,
     "explain_stmt": _explain,
+    "fetch_stmt": bind_fetch,
     "index_stmt": bind_create_index,
     "insert_stmt": bind_insert,
     "prepare_stmt": bind_prepare,
@@ -149,7 +174,6 @@ _NAMES: Final = {
     "alter_object_schema_stmt": "ALTER … SET SCHEMA",
     "call_stmt": "CALL",
     "check_point_stmt": "CHECKPOINT",
-    "close_portal_stmt": "CLOSE",
     "comment_stmt": "COMMENT",
     "constraints_set_stmt": "SET CONSTRAINTS",
     "create_enum_stmt": "CREATE TYPE … AS ENUM",
@@ -160,9 +184,7 @@ _NAMES: Final = {
     "createdb_stmt": "CREATE DATABASE",
     "define_stmt": "CREATE of such an object",
     "dropdb_stmt": "DROP DATABASE",
-    "declare_cursor_stmt": "DECLARE CURSOR",
     "do_stmt": "DO",
-    "fetch_stmt": "FETCH",
     "grant_stmt": "GRANT",
     "grant_role_stmt": "GRANT",
     "lock_stmt": "LOCK TABLE",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 from postgast import pg_query_pb2 as pb
@@ -10,11 +11,12 @@ from postgast import pg_query_pb2 as pb
 from eddyline.errors import make_error, unsupported
 from eddyline.sql.ast import AstNode, expect_fields, kind_of, name_list, unwrap
 from eddyline.sql.catalog_view import CatalogItem, ItemKind
+from eddyline.sql.extensions import CopySubscribeSyntax
 from eddyline.sql.named_objects import existing_relation
 from eddyline.sql.statement_binding import StatementBinding
-from eddyline.sql.statements import Copy, CopyFormat, Statement
+from eddyline.sql.statements import Copy, CopyFormat, Statement, Subscribe
 
-__all__ = ["bind_copy"]
+__all__ = ["bind_copy", "bind_copy_subscribe"]
 
 Locate = Callable[[int], int | None]
 
@@ -45,6 +47,21 @@ def bind_copy(binding: StatementBinding) -> Statement:
             hint="Try the COPY (SELECT ...) TO variant.",
         )
     return Copy(query=binding.query(_select(node.relation, item, columns)), **common)
+
+
+def bind_copy_subscribe(binding: StatementBinding, dispatch: Callable[[StatementBinding], Statement]) -> Statement:
+    """COPY (SUBSCRIBE …) TO STDOUT; ``dispatch`` binds the subscription."""
+    syntax: CopySubscribeSyntax = binding.parsed.node
+    node: Any = syntax.copy
+    if node.is_program or node.filename:
+        raise unsupported("COPY of a subscription to anything but STDOUT")
+    inner = replace(binding.parsed, kind=type(syntax.subscribe).__name__, node=syntax.subscribe)
+    subscribe = dispatch(binding.for_inner(inner))
+    assert isinstance(subscribe, Subscribe)
+    options = _options(node.options, binding.locate, is_from=False)
+    if options["format"] is CopyFormat.PARQUET:
+        raise unsupported("COPY of a subscription with format parquet")
+    return Copy(subscribe=subscribe, **options)
 
 
 def _columns(item: CatalogItem, names: tuple[str, ...]) -> tuple[int, ...]:
@@ -85,6 +102,7 @@ def _select(range_var: AstNode, item: CatalogItem, columns: tuple[int, ...]) -> 
 _DEFAULTS: Final[Mapping[CopyFormat, Mapping[str, str]]] = {
     CopyFormat.TEXT: {"delimiter": "\t", "null": "\\N"},
     CopyFormat.CSV: {"delimiter": ",", "null": ""},
+    CopyFormat.BINARY: {},
     CopyFormat.PARQUET: {},
 }
 _CSV_ONLY: Final = ("quote", "escape", "force_quote", "force_null", "force_not_null")
@@ -106,6 +124,8 @@ def _options(nodes: AstNode, locate: Locate, *, is_from: bool) -> dict[str, Any]
     given.pop("encoding", None)
     if kind is CopyFormat.PARQUET and given:
         raise unsupported(f"COPY option {next(iter(given))} with format parquet")
+    if kind is CopyFormat.BINARY and given:
+        raise make_error("42601", f"cannot specify {next(iter(given)).upper()} in BINARY mode")
     options = {**_DEFAULTS[kind], **given, "format": kind}
     _check_textual(options, given, kind, is_from=is_from)
     return options
@@ -178,7 +198,7 @@ def _check_textual(options: dict[str, Any], given: Mapping[str, Any], kind: Copy
     if header == "match" and not is_from:
         raise make_error("0A000", 'cannot use "match" with HEADER in COPY TO')
     options["header"], options["header_match"] = bool(header), header == "match"
-    if kind is CopyFormat.PARQUET:
+    if kind in (CopyFormat.BINARY, CopyFormat.PARQUET):
         return
     delimiter, null = options["delimiter"], options["null"]
     if len(delimiter.encode()) != 1:

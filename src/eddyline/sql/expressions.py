@@ -42,6 +42,7 @@ from eddyline.sql.conversion import (
 from eddyline.sql.functions import bind_function, bind_grouping
 from eddyline.sql.membership import bind_in_list, bind_quantified_array, bind_sublink
 from eddyline.sql.resolution import bind_operator, target_type
+from eddyline.sql.system_functions import expand_cast, expand_value
 from eddyline.sql.type_names import type_of_name
 
 __all__ = ["bind", "bind_boolean", "bind_value"]
@@ -379,6 +380,9 @@ def _unified(node: AstNode, context: Context, construct: str) -> tuple[list[Expr
 
 def _type_cast(node: AstNode, context: Context) -> Expr:
     position = context.at(node) or context.binding.locate(node.type_name.location)
+    expanded = expand_cast(node, context.binding.catalog, position)
+    if expanded is not None:
+        return bind(expanded, context)
     target, unit = _cast_target(node, context)
     value = bind(node.arg, context)
     if unit is not None:
@@ -421,6 +425,9 @@ def _sql_value(node: AstNode, context: Context) -> Expr:
         "SVFOP_LOCALTIME": Kind.TIME,
     }
     operation = enum_name(node, "op")
+    expanded = expand_value(operation, context.binding.catalog)
+    if expanded is not None:
+        return bind(expanded, context)
     with_precision = operation.endswith("_N")
     kind = targets.get(operation.removesuffix("_N"))
     if kind is None:

@@ -6,6 +6,8 @@
     CREATE [UNIQUE] INDEX | [OR REPLACE] VIEW | MATERIALIZED VIEW … IN CLUSTER c …
     EXPLAIN [options] VIEW | MATERIALIZED VIEW | INDEX name, and EXPLAIN of the statements above
     ALTER CLUSTER REPLICA c.r SET (name = value, …) | RESET (name, …) | RESET ALL, and SHOW CLUSTER REPLICA c.r
+    COPY (SUBSCRIBE …) TO STDOUT [WITH (options)]
+    DECLARE name CURSOR FOR SUBSCRIBE …, and FETCH … WITH (TIMEOUT [=] 'duration')
     SHOW TABLES | VIEWS | MATERIALIZED VIEWS | INDEXES | OBJECTS | SCHEMAS | COLUMNS [FROM | IN | ON name]
 
 The parts that PostgreSQL knows are parsed by PostgreSQL from a copy in which everything else is blanked, byte for
@@ -15,6 +17,7 @@ PostgreSQL refuses: a column or an alias that happens to be called ``subscribe``
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from typing import Any, Final, TypeAlias
 
@@ -27,10 +30,13 @@ from eddyline.sql.words import Words, blank, check_cluster, name_end, parse_sing
 
 __all__ = [
     "AsOfSyntax",
+    "CopySubscribeSyntax",
+    "DeclareSubscribeSyntax",
     "DefaultIndexSyntax",
     "ExplainObjectSyntax",
     "ExplainSyntax",
     "Extension",
+    "FetchSyntax",
     "ShowCreateSyntax",
     "ShowObjectsSyntax",
     "SubscribeSyntax",
@@ -95,6 +101,30 @@ class ShowCreateSyntax:
     relation: Message
 
 
+@dataclass(frozen=True, slots=True)
+class CopySubscribeSyntax:
+    """COPY (SUBSCRIBE …) TO …; ``copy``: the statement with a query in its place."""
+
+    subscribe: SubscribeSyntax
+    copy: Message
+
+
+@dataclass(frozen=True, slots=True)
+class DeclareSubscribeSyntax:
+    """DECLARE … CURSOR FOR SUBSCRIBE …; ``declare``: the statement with a query in its place."""
+
+    subscribe: SubscribeSyntax
+    declare: Message
+
+
+@dataclass(frozen=True, slots=True)
+class FetchSyntax:
+    """FETCH … WITH (TIMEOUT = '…')."""
+
+    fetch: Message
+    timeout_s: float
+
+
 Extension: TypeAlias = (
     SubscribeSyntax
     | AsOfSyntax
@@ -105,6 +135,9 @@ Extension: TypeAlias = (
     | ShowCreateSyntax
     | AlterReplicaSyntax
     | ShowReplicaSyntax
+    | CopySubscribeSyntax
+    | DeclareSubscribeSyntax
+    | FetchSyntax
 )
 
 
@@ -118,6 +151,12 @@ def recognise(source: str) -> Extension | Message | None:
     head = words.text(0)
     if head == "SUBSCRIBE":
         return _subscribe(words)
+    if head == "COPY":
+        return _copy_subscribe(words)
+    if head == "DECLARE":
+        return _declare_subscribe(words)
+    if head == "FETCH":
+        return _fetch(words)
     if head == "CREATE":
         return _create(words)
     if head == "EXPLAIN":
@@ -193,6 +232,53 @@ def _subscribe(words: Words) -> SubscribeSyntax:
     as_of = _expression(words, as_of_at + 2, up_to_at) if as_of_at < up_to_at else None
     up_to = _expression(words, up_to_at + 2, options_at) if up_to_at < options_at else None
     return _subscribe_options(words, options_at, SubscribeSyntax(query, as_of, up_to))
+
+
+_PLACE: Final = b"SELECT 1"
+
+
+def _inner_subscribe(words: Words, first: int, last: int) -> tuple[SubscribeSyntax, bytes]:
+    """The SUBSCRIBE in tokens ``first:last``, and the text with a query in its place."""
+    start, end = words.start(first), words.end_before(last)
+    inner = _subscribe(Words(blank(words.data[:end], 0, start).decode()))
+    return inner, words.data[:start] + _PLACE.ljust(end - start) + words.data[end:]
+
+
+def _copy_subscribe(words: Words) -> CopySubscribeSyntax | None:
+    if not words.match(1, "(", "SUBSCRIBE"):
+        return None
+    subscribe, rest = _inner_subscribe(words, 2, words.closing(1))
+    return CopySubscribeSyntax(subscribe, parse_single(rest).copy_stmt)
+
+
+def _declare_subscribe(words: Words) -> DeclareSubscribeSyntax | None:
+    at = words.find("FOR", "SUBSCRIBE")
+    if at < 0:
+        return None
+    subscribe, rest = _inner_subscribe(words, at + 1, len(words.items))
+    return DeclareSubscribeSyntax(subscribe, parse_single(rest))
+
+
+_DURATION: Final = re.compile(r"'\s*(\d+(?:\.\d+)?)\s*(ms|s|min|h)?\s*'", re.IGNORECASE)
+_SECONDS: Final = {"ms": 0.001, "s": 1.0, "min": 60.0, "h": 3600.0}
+
+
+def _fetch(words: Words) -> FetchSyntax | None:
+    at = words.find("WITH", "(")
+    if at < 0:
+        return None
+    if words.text(at + 2) != "TIMEOUT":
+        raise words.syntax_error(at + 2)
+    value = at + 4 if words.text(at + 3) == "=" else at + 3
+    match = _DURATION.fullmatch(words.text(value))
+    if match is None:
+        raise make_error(
+            "22023", "TIMEOUT takes a duration", position=words.char_position(value), hint="An example is '500ms'."
+        )
+    if words.text(value + 1) != ")" or value + 2 < len(words.items):
+        raise words.syntax_error(value + 1 if words.text(value + 1) != ")" else value + 2)
+    seconds = float(match[1]) * _SECONDS[(match[2] or "s").lower()]
+    return FetchSyntax(parse_single(words.data[: words.start(at)]), seconds)
 
 
 def _first_of(words: Words, first: int, pair: tuple[str, str], before: int | None = None) -> int:

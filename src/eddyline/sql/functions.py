@@ -16,6 +16,7 @@ from eddyline.sql.binding import Block, Context
 from eddyline.sql.conversion import coerce, is_unknown
 from eddyline.sql.ordering import sort_flags
 from eddyline.sql.resolution import bind_aggregate, bind_call, function_error
+from eddyline.sql.system_functions import expand_call
 from eddyline.sql.type_names import TYPE_KINDS
 
 __all__ = ["bind_function", "bind_grouping"]
@@ -241,6 +242,9 @@ def bind_function(
         raise unsupported("a set-returning function outside FROM", position=position)
     if aggregate_overloads(call.name):
         return _aggregate(call, bind, bind_boolean)
+    expanded = expand_call(call.name, node.args, context.binding.catalog)
+    if expanded is not None:
+        return bind(expanded, context)
     _refuse_aggregate_syntax(call, bind)
     args = [bind(a, context) for a in node.args]
     if call.name in _NOW and not args:

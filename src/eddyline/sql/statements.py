@@ -20,6 +20,7 @@ from eddyline.sql.query import BoundQuery
 __all__ = [
     "AlterRename",
     "Begin",
+    "CloseCursor",
     "Commit",
     "Copy",
     "CopyFormat",
@@ -30,12 +31,15 @@ __all__ = [
     "CreateTableAs",
     "CreateView",
     "Deallocate",
+    "DeclareCursor",
     "Delete",
     "Discard",
     "Drop",
     "DropSchema",
     "Execute",
     "Explain",
+    "Fetch",
+    "FetchDirection",
     "Insert",
     "OnConflict",
     "Prepare",
@@ -177,12 +181,13 @@ class Truncate:
 class CopyFormat(enum.Enum):
     TEXT = "text"
     CSV = "csv"
+    BINARY = "binary"
     PARQUET = "parquet"
 
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """COPY FROM has ``table`` and the positions of ``columns`` to fill; COPY TO has ``query``.
+    """COPY FROM has ``table`` and the positions of ``columns`` to fill; COPY TO has ``query``, or ``subscribe``.
 
     ``filename`` None: STDIN or STDOUT.  ``delimiter``, ``null``, ``quote`` and ``escape`` hold the format's defaults
     where they weren't given.  ``force_null``, ``force_not_null``, ``force_quote``: column names ("*" for all).
@@ -192,6 +197,7 @@ class Copy:
     table: CatalogItem | None = None
     columns: tuple[int, ...] = ()
     query: BoundQuery | None = None
+    subscribe: Subscribe | None = None
     filename: str | None = None
     header: bool = False
     header_match: bool = False
@@ -367,6 +373,42 @@ class Deallocate:
 
 
 @dataclass(frozen=True, slots=True)
+class DeclareCursor:
+    """``hold``: it outlives the transaction.  ``scroll`` None: neither asked for nor forbidden."""
+
+    name: str
+    query: Select | Subscribe
+    hold: bool = False
+    scroll: bool | None = None
+
+
+class FetchDirection(enum.Enum):
+    FORWARD = "forward"
+    BACKWARD = "backward"
+    ABSOLUTE = "absolute"
+    RELATIVE = "relative"
+
+
+@dataclass(frozen=True, slots=True)
+class Fetch:
+    """``count`` None: all.  ``move``: go there without giving rows.  ``timeout_s``: how long to wait for the first
+    change of a subscription."""
+
+    name: str
+    direction: FetchDirection = FetchDirection.FORWARD
+    count: int | None = 1
+    move: bool = False
+    timeout_s: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class CloseCursor:
+    """``name`` None: all."""
+
+    name: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class Set:
     """``values``: the items of the list as text; None: DEFAULT.  ``name`` is lower case."""
 
@@ -445,6 +487,9 @@ Statement: TypeAlias = (
     | Prepare
     | Execute
     | Deallocate
+    | DeclareCursor
+    | Fetch
+    | CloseCursor
     | Set
     | AlterSystem
     | AlterReplica

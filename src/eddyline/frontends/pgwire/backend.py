@@ -199,8 +199,7 @@ class Backend:
             # Somebody in between could have put it there, to be taken for what comes encrypted.
             raise make_error("08P01", "received unencrypted data after SSL request")
         self._stage = _Stage.ENCRYPTING
-        yield Send(_ACCEPTED)
-        yield StartTls()
+        yield StartTls(_ACCEPTED)
 
     def _start(self, startup: Startup) -> Iterator[Step]:
         if self._host.needs_tls and not self._encrypted:

@@ -23,6 +23,8 @@ _READ_BYTES: Final = 64 << 10
 _MOST_WAITING_BYTES: Final = 1 << 20
 _NEWS_S: Final = 1.0
 _AUTHENTICATION_S: Final = 60.0
+#: what a client has sent before it left is done, unless it takes longer than that: nobody waits for it
+_HANGING_S: Final = 0.2
 #: how long a client may take to read what is left for it when its connection ends
 _LAST_WORDS_S: Final = 5.0
 
@@ -55,6 +57,11 @@ class WireConnection:
         """From any thread."""
         if not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._news.set)
+
+    @property
+    def unsent_bytes(self) -> int:
+        """What the client has not taken yet."""
+        return self._writer.transport.get_write_buffer_size()
 
     def stop(self, reason: Error, *, now: bool) -> None:
         """Ends the connection when its statement has ended; ``now``: cancels it."""
@@ -93,8 +100,10 @@ class WireConnection:
         except (ConnectionError, ssl.SSLError) as problem:
             _log.debug("cannot read from %s: %s", self._peer(), problem)
         self._gone = True
-        self.backend.cancel()
         self._news.set()
+        while not self.backend.over:
+            await asyncio.sleep(_HANGING_S)
+            self.backend.cancel()
 
     def _received(self) -> bytes:
         data = b"".join(self._inbox)
@@ -145,7 +154,7 @@ class WireConnection:
                 case Send():
                     await self._send(step.data)
                 case StartTls():
-                    await self._encrypt()
+                    await self._encrypt(step.answer)
                 case WaitForNews():
                     await self._wait_for_news()
                 case Finish():
@@ -169,8 +178,9 @@ class WireConnection:
             self._writer.write(data)
             await self._writer.drain()
 
-    async def _encrypt(self) -> None:
+    async def _encrypt(self, answer: bytes) -> None:
         assert self._tls is not None, "offered only where there is one"
+        self._writer.write(answer)  # not drained: the loop would read what the client answers
         await self._writer.start_tls(self._tls, ssl_handshake_timeout=_AUTHENTICATION_S)
         self.backend.encrypted()
 

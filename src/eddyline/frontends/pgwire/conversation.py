@@ -13,10 +13,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Generator, Iterator, Sequence
+from dataclasses import replace
 from typing import Any, Final, TypeAlias
 
+from eddyline.adapter.copy import HANDED_OVER
+from eddyline.adapter.copy_to import CopyWriter
 from eddyline.adapter.named_statements import NamedStatement
-from eddyline.adapter.outcome import Outcome
+from eddyline.adapter.outcome import Outcome, SubscriptionFeed
 from eddyline.adapter.result_columns import CopyShape, copy_shape
 from eddyline.adapter.session import Session
 from eddyline.adapter.subscription_rows import SubscriptionRows
@@ -43,10 +46,11 @@ from eddyline.frontends.pgwire.client_messages import (
 )
 from eddyline.frontends.pgwire.copy_in import CopyIn
 from eddyline.frontends.pgwire.portals import Portal, arguments_of, formats_of
-from eddyline.frontends.pgwire.rows import data_rows, rows_at_once
+from eddyline.frontends.pgwire.rows import copy_lines, data_rows, rows_at_once
 from eddyline.frontends.pgwire.steps import Finish, Send, Step, WaitForNews
 from eddyline.frontends.pgwire.type_ids import declared_type, shape_of
 from eddyline.repr.types import SqlType
+from eddyline.sql.statements import CloseCursor, Copy, CopyFormat
 
 __all__ = ["REPORTED", "Conversation"]
 
@@ -376,10 +380,16 @@ class Conversation:
             raise make_error("34000", f'portal "{name}" does not exist')
         return portal
 
+    def _described_portal(self, name: str) -> Portal:
+        """A portal, or a cursor that DECLARE has made: they share their names."""
+        if name in self._portals or name not in self._session.cursors:
+            return self._portal(name)
+        columns = self._session.cursors.columns(name)
+        return Portal(None, formats=(0,) * len(columns), columns=columns)
+
     def _describe(self, message: Describe) -> None:
         if not message.statement:
-            portal = self._portal(message.name)
-            self._describe_columns(portal)
+            self._describe_columns(self._described_portal(message.name))
             return
         statement = self._prepared(message.name)
         types: tuple[SqlType, ...] = () if statement is None else statement.prepared.param_types
@@ -397,6 +407,8 @@ class Conversation:
     def _close(self, message: Close) -> None:
         if not message.statement:
             self._drop_portal(message.name)
+            if message.name in self._session.cursors:
+                self._session.cursors.close(CloseCursor(message.name))
         elif message.name:
             self._empty.discard(message.name)
             self._session.statements.discard(message.name)
@@ -428,6 +440,8 @@ class Conversation:
         copied = copy_shape(statement.prepared.statement)
         if copied is not None and copied.inwards:
             portal.outcome = yield from self._copy_in(statement, portal.arguments, copied)
+        elif copied is not None:
+            portal.outcome = yield from self._copy_out(statement, portal.arguments, copied)
         else:
             portal.outcome = self._session.execute_bound(statement, portal.arguments)
         outcome = portal.outcome
@@ -466,6 +480,73 @@ class Conversation:
                         raise reason
         finally:
             copy.give_up(reason)
+
+    def _copy_out(
+        self, statement: NamedStatement, arguments: Sequence[Literal], copied: CopyShape
+    ) -> Generator[Any, Any, Outcome]:
+        """All of the rows; the outcome has none left."""
+        copy = statement.prepared.statement
+        assert isinstance(copy, Copy), "its shape was asked for"
+        outcome = self._session.execute_bound(statement, arguments, file=HANDED_OVER)
+        if outcome.feed is not None:
+            return (yield from self._copy_changes(copy, outcome.feed, copied))
+        result = outcome.result
+        assert result is not None, "a query's rows"
+        if copied.binary and copy.format is CopyFormat.PARQUET:
+            raise unsupported("COPY TO STDOUT with format parquet to a client", hint="Use text, csv or binary.")
+        writer = CopyWriter(copy, result.names, result.types)
+        self._say(say.copy_response(b"H", copied.columns, binary=copied.binary))
+        before = self._copy_head(writer, copied)
+        step = rows_at_once(result)
+        for start in range(0, result.rows, step):
+            self._check_cancelled()
+            rows = min(step, result.rows - start)
+            lines = writer.rows([c.slice(start, rows) for c in result.columns], rows)
+            self._say(copy_lines(lines, before))
+            before = b""
+            yield from self._flushed()
+        self._copy_tail(before + writer.end())
+        return replace(outcome, result=None)
+
+    def _copy_changes(self, copy: Copy, feed: SubscriptionFeed, copied: CopyShape) -> Generator[Any, Any, Outcome]:
+        feed.on_news(self._wake)
+        changes = SubscriptionRows(feed)
+        try:
+            writer = CopyWriter(copy, changes.names, changes.types)
+            self._say(say.copy_response(b"H", copied.columns, binary=copied.binary))
+            before, total = self._copy_head(writer, copied), 0
+            while not changes.ended:
+                self._check_cancelled()
+                rows = changes.next_rows(0)
+                if rows is None:
+                    yield Send(self.take())
+                    if not changes.ended:
+                        yield WaitForNews()
+                    continue
+                step = rows_at_once(rows)
+                for start in range(0, rows.rows, step):
+                    count = min(step, rows.rows - start)
+                    lines = writer.rows([c.slice(start, count) for c in rows.columns], count)
+                    self._say(copy_lines(lines, before))
+                    before, total = b"", total + count
+                    yield from self._flushed()
+            self._copy_tail(before + writer.end())
+            return Outcome(f"COPY {total}")
+        finally:
+            changes.close()
+
+    def _copy_head(self, writer: CopyWriter, copied: CopyShape) -> bytes:
+        """Says what comes before the rows, or gives it where the first of them is to begin with it."""
+        head = writer.begin()
+        if head and not copied.binary:
+            self._say(say.copy_data(head))
+            return b""
+        return head
+
+    def _copy_tail(self, data: bytes) -> None:
+        if data:
+            self._say(say.copy_data(data))
+        self._say(say.COPY_DONE)
 
     def _give(self, portal: Portal, limit: int) -> _Handler:
         """Rows of a portal that has run, at most ``limit`` if that is above 0, then its tag or that it is suspended."""

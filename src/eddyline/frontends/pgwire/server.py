@@ -69,8 +69,13 @@ class WireServer:
         return host, port
 
     @property
+    def open_connections(self) -> tuple[WireConnection, ...]:
+        return tuple(self._connections)
+
+    @property
     def connections(self) -> int:
-        return len(self._connections)
+        """Places that are taken."""
+        return len(self._keys)
 
     def metrics_text(self) -> str:
         """What the server counts, in Prometheus' text format."""

@@ -17,7 +17,9 @@ class Send:
 
 @dataclass(frozen=True, slots=True)
 class StartTls:
-    """From here on the connection is encrypted."""
+    """After ``answer`` the connection is encrypted: nothing may be read in between, it would be the handshake's."""
+
+    answer: bytes
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,492 @@
+"""``pg_catalog`` and ``information_schema``: what exists, as PostgreSQL's tools ask for it.
+
+OIDs are bigint, names and one-letter codes text, and lists (access rights, options, keys) text as well: NULL, or the
+text that PostgreSQL shows.  There is one role and one database; what cannot exist here is an empty relation.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Iterator
+from typing import Final, NamedTuple
+
+from eddyline.adapter.system_relations import Contents, Row, SystemTable, sorted_items
+from eddyline.expr.describe import describe
+from eddyline.expr.ir import Column
+from eddyline.repr.types import BIGINT, BOOLEAN, DOUBLE, INTEGER, REAL, SMALLINT, TEXT, TIMESTAMPTZ, Kind, SqlType
+from eddyline.sql.catalog_view import CatalogItem, ColumnDef, ItemKind
+from eddyline.sql.system_functions import DATABASE, ROLE, oid_of
+
+__all__ = ["INFORMATION_SCHEMA", "PG_CATALOG", "PG_TABLES", "TYPE_IDS", "type_modifier"]
+
+PG_CATALOG: Final = "pg_catalog"
+INFORMATION_SCHEMA: Final = "information_schema"
+_INTERNAL: Final = "mz_internal"
+_ROLE_OID: Final = 10
+_DATABASE_OID: Final = 5
+_NAMESPACES: Final = {PG_CATALOG: 11, INFORMATION_SCHEMA: 13_000, "public": 2200}
+_KEY_OIDS: Final = 1 << 30  # of primary keys' indexes and constraints, which have no item of their own
+_SCHEMA_OIDS: Final = 1 << 31
+_HEADER: Final = 4
+_HEAP, _BTREE = 2, 403
+
+
+class _Type(NamedTuple):
+    oid: int
+    name: str
+    length: int
+    category: str
+    array: int
+    preferred: bool = False
+
+
+#: PostgreSQL's OIDs and facts of the types that there are
+_TYPES: Final[dict[Kind, _Type]] = {
+    Kind.BOOLEAN: _Type(16, "bool", 1, "B", 1000, preferred=True),
+    Kind.BYTEA: _Type(17, "bytea", -1, "U", 1001),
+    Kind.BIGINT: _Type(20, "int8", 8, "N", 1016),
+    Kind.SMALLINT: _Type(21, "int2", 2, "N", 1005),
+    Kind.INTEGER: _Type(23, "int4", 4, "N", 1007),
+    Kind.TEXT: _Type(25, "text", -1, "S", 1009, preferred=True),
+    Kind.REAL: _Type(700, "float4", 4, "N", 1021),
+    Kind.DOUBLE: _Type(701, "float8", 8, "N", 1022, preferred=True),
+    Kind.BPCHAR: _Type(1042, "bpchar", -1, "S", 1014),
+    Kind.VARCHAR: _Type(1043, "varchar", -1, "S", 1015),
+    Kind.DATE: _Type(1082, "date", 4, "D", 1182),
+    Kind.TIME: _Type(1083, "time", 8, "D", 1183),
+    Kind.TIMESTAMP: _Type(1114, "timestamp", 8, "D", 1115),
+    Kind.TIMESTAMPTZ: _Type(1184, "timestamptz", 8, "D", 1185, preferred=True),
+    Kind.INTERVAL: _Type(1186, "interval", 16, "T", 1187, preferred=True),
+    Kind.NUMERIC: _Type(1700, "numeric", -1, "N", 1231),
+    Kind.UUID: _Type(2950, "uuid", 16, "U", 2951),
+}
+#: (OID, length) by kind
+TYPE_IDS: Final = {kind: (known.oid, known.length) for kind, known in _TYPES.items()}
+_RELKINDS: Final = {
+    ItemKind.TABLE: "r",
+    ItemKind.VIEW: "v",
+    ItemKind.MATERIALIZED_VIEW: "m",
+    ItemKind.INDEX: "i",
+}
+_COLLATED: Final = (Kind.TEXT, Kind.VARCHAR, Kind.BPCHAR)
+_DEFAULT_COLLATION: Final = 100
+
+
+def type_modifier(sql_type: SqlType) -> int:
+    """PostgreSQL's ``atttypmod``; -1 for none."""
+    if sql_type.length is not None:
+        return sql_type.length + _HEADER
+    if sql_type.precision is None:
+        return -1
+    if sql_type.kind is Kind.NUMERIC:
+        return ((sql_type.precision << 16) | ((sql_type.scale or 0) & 0x7FF)) + _HEADER
+    return sql_type.precision
+
+
+def _namespace(schema: str) -> int:
+    return _NAMESPACES.get(schema) or _SCHEMA_OIDS + zlib.crc32(schema.encode())
+
+
+def _schemas(contents: Contents) -> list[str]:
+    return sorted({*contents.schemas, PG_CATALOG, INFORMATION_SCHEMA, "mz_catalog", "mz_internal", "mz_introspection"})
+
+
+def _relations(contents: Contents) -> list[CatalogItem]:
+    return [i for i in sorted_items(contents) if i.kind is not ItemKind.INDEX]
+
+
+def _keyed(contents: Contents) -> list[CatalogItem]:
+    return [i for i in sorted_items(contents, ItemKind.TABLE) if i.primary_key]
+
+
+def _key_oid(table: CatalogItem) -> int:
+    return _KEY_OIDS + oid_of(table.id)
+
+
+def _key_name(table: CatalogItem) -> str:
+    return f"{table.name}_pkey"
+
+
+def _key_columns(table: CatalogItem) -> str:
+    return ", ".join(_identifier(table.columns[c].name) for c in table.primary_key)
+
+
+def _identifier(name: str) -> str:
+    plain = name.isascii() and name.replace("_", "a").isalnum() and name == name.lower() and not name[:1].isdigit()
+    return name if plain else '"' + name.replace('"', '""') + '"'
+
+
+def _index_columns(index: CatalogItem, on: CatalogItem) -> list[str]:
+    names = [_identifier(c.name) for c in on.columns]
+    return [describe(key, names) for key in index.keys]
+
+
+# -- rows of pg_catalog -----------------------------------------------------------------------------------------------
+
+
+def _pg_namespace(contents: Contents) -> Iterator[Row]:
+    yield from ((_namespace(name), name, _ROLE_OID, None) for name in _schemas(contents))
+
+
+def _class_row(oid: int, name: str, schema: str, kind: str, columns: int, *, indexed: bool = False) -> Row:
+    am = _HEAP if kind in "rm" else _BTREE if kind == "i" else 0
+    return (
+        oid, name, _namespace(schema), 0, 0, _ROLE_OID, am, oid, 0, 0, -1.0, 0, 0, indexed, False, "p", kind, columns,
+        0, False, False, False, False, False, True, "d" if kind == "r" else "n", False, None, None, None,
+    )  # fmt: skip
+
+
+def _pg_class(contents: Contents) -> Iterator[Row]:
+    indexed = {i.on for i in sorted_items(contents, ItemKind.INDEX)}
+    for item in sorted_items(contents):
+        width = len(item.keys) if item.kind is ItemKind.INDEX else len(item.columns)
+        has_index = item.id in indexed or bool(item.primary_key)
+        yield _class_row(oid_of(item.id), item.name, item.schema, _RELKINDS[item.kind], width, indexed=has_index)
+    for table in _keyed(contents):
+        yield _class_row(_key_oid(table), _key_name(table), table.schema, "i", len(table.primary_key))
+
+
+def _pg_attribute(contents: Contents) -> Iterator[Row]:
+    for item in _relations(contents):
+        for number, column in enumerate(item.columns, 1):
+            known = _TYPES[column.type.kind]
+            yield (
+                oid_of(item.id), column.name, known.oid, -1, known.length, number, 0, type_modifier(column.type),
+                known.length in (1, 2, 4, 8), column.not_null, column.default_text is not None, "", "", False, True,
+                0, _DEFAULT_COLLATION if column.type.kind in _COLLATED else 0, None, None,
+            )  # fmt: skip
+
+
+def _pg_attrdef(contents: Contents) -> Iterator[Row]:
+    for item, number, column in _columns(contents):
+        if column.default_text is not None:
+            yield oid_of(item.id) * 2000 + number, oid_of(item.id), number, column.default_text
+
+
+def _pg_type(contents: Contents) -> Iterator[Row]:
+    for kind, t in _TYPES.items():
+        collation = _DEFAULT_COLLATION if kind in _COLLATED else 0
+        yield (
+            t.oid, t.name, _NAMESPACES[PG_CATALOG], _ROLE_OID, t.length, t.length in (1, 2, 4, 8), "b", t.category,
+            t.preferred, True, ",", 0, 0, t.array, f"{t.name}in", f"{t.name}out", f"{t.name}recv", f"{t.name}send",
+            False, 0, -1, 0, collation, None,
+        )  # fmt: skip
+
+
+def _index_row(oid: int, on: int, positions: list[int], *, primary: bool) -> Row:
+    keys = " ".join(map(str, positions))
+    return (
+        oid, on, len(positions), len(positions), primary, primary, False, True, False, True, False, True, True, False,
+        keys, None, None,
+    )  # fmt: skip
+
+
+def _pg_index(contents: Contents) -> Iterator[Row]:
+    for index in sorted_items(contents, ItemKind.INDEX):
+        positions = [key.index + 1 if isinstance(key, Column) else 0 for key in index.keys]
+        yield _index_row(oid_of(index.id), oid_of(index.on or ""), positions, primary=False)
+    for table in _keyed(contents):
+        yield _index_row(_key_oid(table), oid_of(table.id), [c + 1 for c in table.primary_key], primary=True)
+
+
+def _pg_constraint(contents: Contents) -> Iterator[Row]:
+    for table in _keyed(contents):
+        keys = "{" + ",".join(str(c + 1) for c in table.primary_key) + "}"
+        yield (
+            _key_oid(table), _key_name(table), _namespace(table.schema), "p", False, False, True, oid_of(table.id), 0,
+            _key_oid(table), 0, "", "", "", keys, None,
+        )  # fmt: skip
+
+
+def _pg_database(contents: Contents) -> Iterator[Row]:
+    yield _DATABASE_OID, DATABASE, _ROLE_OID, 6, "c", False, True, -1, "C", "C", None, 1663, None
+
+
+def _pg_roles(contents: Contents) -> Iterator[Row]:
+    yield _ROLE_OID, ROLE, True, True, True, True, True, False, -1, "********", None, False, None
+
+
+def _pg_am(contents: Contents) -> Iterator[Row]:
+    yield _HEAP, "heap", "t"
+    yield _BTREE, "btree", "i"
+
+
+def _pg_collation(contents: Contents) -> Iterator[Row]:
+    yield _DEFAULT_COLLATION, "default", _NAMESPACES[PG_CATALOG]
+
+
+def _pg_tables(contents: Contents) -> Iterator[Row]:
+    for item in sorted_items(contents, ItemKind.TABLE):
+        yield item.schema, item.name, ROLE, None, bool(item.primary_key), False, False, False
+
+
+def _pg_views(contents: Contents) -> Iterator[Row]:
+    yield from ((i.schema, i.name, ROLE, i.definition) for i in sorted_items(contents, ItemKind.VIEW))
+
+
+def _pg_matviews(contents: Contents) -> Iterator[Row]:
+    for item in sorted_items(contents, ItemKind.MATERIALIZED_VIEW):
+        yield item.schema, item.name, ROLE, None, False, True, item.definition
+
+
+def _index_texts(contents: Contents) -> Iterator[tuple[CatalogItem, str, int, str, list[str]]]:
+    """What is indexed, the index's name and OID, its definition, its columns."""
+    for index in sorted_items(contents, ItemKind.INDEX):
+        on = contents.by_id.get(index.on or "")
+        if on is None:
+            continue
+        columns = _index_columns(index, on)
+        where = f"{_identifier(on.schema)}.{_identifier(on.name)}"
+        text = f"CREATE INDEX {_identifier(index.name)} ON {where} USING btree ({', '.join(columns)})"
+        yield on, index.name, oid_of(index.id), text, columns
+    for table in _keyed(contents):
+        where = f"{_identifier(table.schema)}.{_identifier(table.name)}"
+        name = _identifier(_key_name(table))
+        text = f"CREATE UNIQUE INDEX {name} ON {where} USING btree ({_key_columns(table)})"
+        columns = [_identifier(table.columns[c].name) for c in table.primary_key]
+        yield table, _key_name(table), _key_oid(table), text, columns
+
+
+def _pg_indexes(contents: Contents) -> Iterator[Row]:
+    for on, name, _, text, _ in _index_texts(contents):
+        yield on.schema, on.name, name, None, text
+
+
+def _catalog_texts(contents: Contents) -> Iterator[Row]:
+    """What functions say of objects: (which function, OID, modifier, text)."""
+    for schema in _schemas(contents):
+        yield "namespace", _namespace(schema), 0, _identifier(schema)
+    for item in sorted_items(contents):
+        yield "name", oid_of(item.id), 0, _identifier(item.name)
+        yield "schema", oid_of(item.id), 0, item.schema
+        if item.definition is not None:
+            yield "view", oid_of(item.id), 0, f" {item.definition};"
+    for on, name, oid, text, columns in _index_texts(contents):
+        if oid >= _KEY_OIDS:
+            yield "name", oid, 0, _identifier(name)
+            yield "schema", oid, 0, on.schema
+        yield "index", oid, 0, text
+        yield from (("index column", oid, number, column) for number, column in enumerate(columns, 1))
+    for table in _keyed(contents):
+        yield "constraint", _key_oid(table), 0, f"PRIMARY KEY ({_key_columns(table)})"
+    bare = [SqlType(kind) for kind in _TYPES]
+    shown = {
+        (_TYPES[t.kind].oid, type_modifier(t)): str(t) for t in (*bare, *(c.type for _, _, c in _columns(contents)))
+    }
+    shown.update({(_TYPES[t.kind].oid, -1): t.kind.value for t in bare})
+    yield from (("type", oid, modifier, text) for (oid, modifier), text in shown.items())
+
+
+# -- rows of information_schema ------------------------------------------------------------
+
+
+def _columns(contents: Contents) -> Iterator[tuple[CatalogItem, int, ColumnDef]]:
+    for item in _relations(contents):
+        for number, column in enumerate(item.columns, 1):
+            yield item, number, column
+
+
+def _is_schemata(contents: Contents) -> Iterator[Row]:
+    yield from ((DATABASE, name, ROLE) for name in _schemas(contents))
+
+
+def _is_tables(contents: Contents) -> Iterator[Row]:
+    for item in sorted_items(contents, ItemKind.TABLE, ItemKind.VIEW):
+        table = item.kind is ItemKind.TABLE
+        yield DATABASE, item.schema, item.name, "BASE TABLE" if table else "VIEW", "YES" if table else "NO"
+
+
+def _is_views(contents: Contents) -> Iterator[Row]:
+    for item in sorted_items(contents, ItemKind.VIEW):
+        yield DATABASE, item.schema, item.name, item.definition, "NONE", "NO", "NO"
+
+
+_INTEGER_BITS: Final = {Kind.SMALLINT: 16, Kind.INTEGER: 32, Kind.BIGINT: 64}
+_FLOAT_BITS: Final = {Kind.REAL: 24, Kind.DOUBLE: 53}
+_TIMES: Final = (Kind.TIME, Kind.TIMESTAMP, Kind.TIMESTAMPTZ, Kind.INTERVAL)
+
+
+def _is_columns(contents: Contents) -> Iterator[Row]:
+    for item, number, column in _columns(contents):
+        if item.kind is ItemKind.MATERIALIZED_VIEW:
+            continue
+        kind = column.type.kind
+        bits = {**_INTEGER_BITS, **_FLOAT_BITS}.get(kind)
+        numeric = kind is Kind.NUMERIC and column.type.precision is not None
+        digits = 6 if column.type.precision is None else column.type.precision
+        yield (
+            DATABASE, item.schema, item.name, column.name, number, column.default_text,
+            "NO" if column.not_null else "YES", kind.value, column.type.length,
+            column.type.precision if numeric else bits,
+            10 if kind is Kind.NUMERIC else 2 if bits else None,
+            (column.type.scale or 0) if numeric else 0 if kind in _INTEGER_BITS else None,
+            digits if kind in _TIMES else 0 if kind is Kind.DATE else None,
+            DATABASE, PG_CATALOG, _TYPES[kind].name, "NO", "NEVER",
+            "YES" if item.kind is ItemKind.TABLE else "NO",
+        )  # fmt: skip
+
+
+def _is_table_constraints(contents: Contents) -> Iterator[Row]:
+    for table in _keyed(contents):
+        yield (
+            DATABASE, table.schema, _key_name(table), DATABASE, table.schema, table.name, "PRIMARY KEY", "NO", "NO",
+            "YES",
+        )  # fmt: skip
+
+
+def _is_key_column_usage(contents: Contents) -> Iterator[Row]:
+    for table in _keyed(contents):
+        for number, position in enumerate(table.primary_key, 1):
+            names = (DATABASE, table.schema, _key_name(table), DATABASE, table.schema, table.name)
+            yield *names, table.columns[position].name, number, None
+
+
+# -- all of them ------------------------------------------------------------
+
+_LETTERS: Final = {
+    "o": BIGINT, "t": TEXT, "b": BOOLEAN, "i": INTEGER, "s": SMALLINT, "r": REAL, "d": DOUBLE, "z": TIMESTAMPTZ,
+}  # fmt: skip
+
+
+def _shape(text: str) -> tuple[tuple[str, SqlType], ...]:
+    """``name:letter`` each; without a letter it is text."""
+    pairs = (word.partition(":") for word in text.split())
+    return tuple((name, _LETTERS[letter or "t"]) for name, _, letter in pairs)
+
+
+def _none(contents: Contents) -> Iterator[Row]:
+    return iter(())
+
+
+def _table(schema: str, name: str, shape: str, rows: Callable[[Contents], Iterator[Row]] = _none) -> SystemTable:
+    return SystemTable(schema, name, _shape(shape), rows)
+
+
+PG_TABLES: Final[tuple[SystemTable, ...]] = (
+    _table(PG_CATALOG, "pg_namespace", "oid:o nspname nspowner:o nspacl", _pg_namespace),
+    _table(
+        PG_CATALOG,
+        "pg_class",
+        "oid:o relname relnamespace:o reltype:o reloftype:o relowner:o relam:o relfilenode:o reltablespace:o "
+        "relpages:i reltuples:r relallvisible:i reltoastrelid:o relhasindex:b relisshared:b relpersistence "
+        "relkind relnatts:s relchecks:s relhasrules:b relhastriggers:b relhassubclass:b relrowsecurity:b "
+        "relforcerowsecurity:b relispopulated:b relreplident relispartition:b relacl reloptions relpartbound",
+        _pg_class,
+    ),
+    _table(
+        PG_CATALOG,
+        "pg_attribute",
+        "attrelid:o attname atttypid:o attstattarget:i attlen:s attnum:s attndims:i atttypmod:i attbyval:b "
+        "attnotnull:b atthasdef:b attidentity attgenerated attisdropped:b attislocal:b attinhcount:i "
+        "attcollation:o attacl attoptions",
+        _pg_attribute,
+    ),
+    _table(PG_CATALOG, "pg_attrdef", "oid:o adrelid:o adnum:s adbin", _pg_attrdef),
+    _table(
+        PG_CATALOG,
+        "pg_type",
+        "oid:o typname typnamespace:o typowner:o typlen:s typbyval:b typtype typcategory typispreferred:b "
+        "typisdefined:b typdelim typrelid:o typelem:o typarray:o typinput typoutput typreceive typsend "
+        "typnotnull:b typbasetype:o typtypmod:i typndims:i typcollation:o typdefault",
+        _pg_type,
+    ),
+    _table(
+        PG_CATALOG,
+        "pg_index",
+        "indexrelid:o indrelid:o indnatts:s indnkeyatts:s indisunique:b indisprimary:b indisexclusion:b "
+        "indimmediate:b indisclustered:b indisvalid:b indcheckxmin:b indisready:b indislive:b "
+        "indisreplident:b indkey indexprs indpred",
+        _pg_index,
+    ),
+    _table(
+        PG_CATALOG,
+        "pg_constraint",
+        "oid:o conname connamespace:o contype condeferrable:b condeferred:b convalidated:b conrelid:o "
+        "contypid:o conindid:o confrelid:o confupdtype confdeltype confmatchtype conkey confkey",
+        _pg_constraint,
+    ),
+    _table(
+        PG_CATALOG,
+        "pg_database",
+        "oid:o datname datdba:o encoding:i datlocprovider datistemplate:b datallowconn:b datconnlimit:i "
+        "datcollate datctype daticulocale dattablespace:o datacl",
+        _pg_database,
+    ),
+    _table(
+        PG_CATALOG,
+        "pg_roles",
+        "oid:o rolname rolsuper:b rolinherit:b rolcreaterole:b rolcreatedb:b rolcanlogin:b rolreplication:b "
+        "rolconnlimit:i rolpassword rolvaliduntil:z rolbypassrls:b rolconfig",
+        _pg_roles,
+    ),
+    _table(PG_CATALOG, "pg_am", "oid:o amname amtype", _pg_am),
+    _table(PG_CATALOG, "pg_collation", "oid:o collname collnamespace:o", _pg_collation),
+    _table(
+        PG_CATALOG,
+        "pg_tables",
+        "schemaname tablename tableowner tablespace hasindexes:b hasrules:b hastriggers:b rowsecurity:b",
+        _pg_tables,
+    ),
+    _table(PG_CATALOG, "pg_views", "schemaname viewname viewowner definition", _pg_views),
+    _table(
+        PG_CATALOG,
+        "pg_matviews",
+        "schemaname matviewname matviewowner tablespace hasindexes:b ispopulated:b definition",
+        _pg_matviews,
+    ),
+    _table(PG_CATALOG, "pg_indexes", "schemaname tablename indexname tablespace indexdef", _pg_indexes),
+    _table(PG_CATALOG, "pg_proc", "oid:o proname pronamespace:o prokind prorettype:o pronargs:s proargtypes proacl"),
+    _table(PG_CATALOG, "pg_description", "objoid:o classoid:o objsubid:i description"),
+    _table(PG_CATALOG, "pg_inherits", "inhrelid:o inhparent:o inhseqno:i inhdetachpending:b"),
+    _table(PG_CATALOG, "pg_enum", "oid:o enumtypid:o enumsortorder:r enumlabel"),
+    _table(PG_CATALOG, "pg_range", "rngtypid:o rngsubtype:o rngmultitypid:o"),
+    _table(PG_CATALOG, "pg_trigger", "oid:o tgrelid:o tgname tgisinternal:b tgenabled"),
+    _table(PG_CATALOG, "pg_extension", "oid:o extname extowner:o extnamespace:o extversion"),
+    _table(PG_CATALOG, "pg_auth_members", "roleid:o member:o grantor:o admin_option:b"),
+    _table(PG_CATALOG, "pg_partitioned_table", "partrelid:o partstrat partnatts:s"),
+    _table(PG_CATALOG, "pg_sequence", "seqrelid:o seqtypid:o"),
+    _table(PG_CATALOG, "pg_sequences", "schemaname sequencename sequenceowner"),
+    _table(PG_CATALOG, "pg_depend", "classid:o objid:o objsubid:i refclassid:o refobjid:o refobjsubid:i deptype"),
+    _table(PG_CATALOG, "pg_foreign_table", "ftrelid:o ftserver:o ftoptions"),
+    _table(PG_CATALOG, "pg_tablespace", "oid:o spcname spcowner:o spcacl spcoptions"),
+    _table(INFORMATION_SCHEMA, "schemata", "catalog_name schema_name schema_owner", _is_schemata),
+    _table(
+        INFORMATION_SCHEMA, "tables", "table_catalog table_schema table_name table_type is_insertable_into", _is_tables
+    ),
+    _table(
+        INFORMATION_SCHEMA,
+        "views",
+        "table_catalog table_schema table_name view_definition check_option is_updatable is_insertable_into",
+        _is_views,
+    ),
+    _table(
+        INFORMATION_SCHEMA,
+        "columns",
+        "table_catalog table_schema table_name column_name ordinal_position:i column_default is_nullable "
+        "data_type character_maximum_length:i numeric_precision:i numeric_precision_radix:i numeric_scale:i "
+        "datetime_precision:i udt_catalog udt_schema udt_name is_identity is_generated is_updatable",
+        _is_columns,
+    ),
+    _table(
+        INFORMATION_SCHEMA,
+        "table_constraints",
+        "constraint_catalog constraint_schema constraint_name table_catalog table_schema table_name "
+        "constraint_type is_deferrable initially_deferred enforced",
+        _is_table_constraints,
+    ),
+    _table(
+        INFORMATION_SCHEMA,
+        "key_column_usage",
+        "constraint_catalog constraint_schema constraint_name table_catalog table_schema table_name "
+        "column_name ordinal_position:i position_in_unique_constraint:i",
+        _is_key_column_usage,
+    ),
+    _table(
+        INFORMATION_SCHEMA,
+        "referential_constraints",
+        "constraint_catalog constraint_schema constraint_name unique_constraint_catalog "
+        "unique_constraint_schema unique_constraint_name match_option update_rule delete_rule",
+    ),
+    _table(INFORMATION_SCHEMA, "routines", "specific_catalog specific_schema specific_name routine_name routine_type"),
+    _table(_INTERNAL, "mz_catalog_texts", "fn_kind fn_oid:o fn_modifier:i fn_text", _catalog_texts),
+)

@@ -1,0 +1,118 @@
+"""COPY and SUBSCRIBE between clients and the database."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+
+import psycopg
+import pytest
+
+from eddyline.testing.postgres import PostgresServer
+from eddyline.testing.served import ServedDatabase
+from tests.frontends.pgwire.conftest import Connection
+from tests.frontends.pgwire.test_psql import psql
+
+ROWS = """SELECT x AS a, CASE WHEN x % 3 > 0 THEN repeat('é\t', x % 5) END AS b, x / 7.0 AS c
+          FROM generate_series(1, 2500) x"""
+
+
+def copied(connection: Connection, statement: str) -> list[bytes]:
+    with connection.cursor() as cursor, cursor.copy(statement) as copy:
+        return [bytes(piece) for piece in copy]
+
+
+def test_rows_come_in_and_go_out(pg: Connection) -> None:
+    pg.execute("CREATE TABLE t (a int PRIMARY KEY, b text)")
+    with pg.cursor() as cursor:
+        with cursor.copy("COPY t FROM STDIN") as copy:
+            for i in range(5000):
+                copy.write_row((i, None if i % 2 else f"tab\t{i}"))
+        assert cursor.statusmessage == "COPY 5000"
+    assert pg.execute("SELECT count(*), count(b) FROM t").fetchone() == (5000, 2500)
+    lines = copied(pg, "COPY (SELECT * FROM t WHERE a < 2 ORDER BY a) TO STDOUT (FORMAT csv, HEADER)")
+    assert lines == [b"a,b\n", b"0,tab\t0\n", b"1,\n"]
+    with pg.cursor().copy("COPY t (b, a) TO STDOUT") as copy:
+        assert {int(row[1]): row[0] for row in copy.rows()} == {i: None if i % 2 else f"tab\t{i}" for i in range(5000)}
+
+
+@pytest.mark.parametrize("options", ["FORMAT text", "FORMAT csv, HEADER", "FORMAT binary"])
+def test_the_data_are_those_of_postgres_byte_by_byte(pg: Connection, postgres: PostgresServer, options: str) -> None:
+    statement = f"COPY ({ROWS} ORDER BY x) TO STDOUT ({options})"
+    with postgres.connect() as oracle:
+        assert copied(pg, statement) == copied(oracle, statement)
+        empty = f"COPY (SELECT 1 WHERE false) TO STDOUT ({options})"
+        assert b"".join(copied(pg, empty)) == b"".join(copied(oracle, empty))
+
+
+def test_bad_data_leave_nothing_and_the_session_goes_on(pg: Connection) -> None:
+    pg.execute("CREATE TABLE t (a int)")
+    with (
+        pytest.raises(psycopg.errors.InvalidTextRepresentation) as caught,
+        pg.cursor().copy("COPY t FROM STDIN") as copy,
+    ):
+        for line in ("1\n", "x\n", "3\n" * 100_000):
+            copy.write(line)
+    assert caught.value.diag.message_detail == 'COPY t, line 2, column a: "x"'
+    with pytest.raises(ZeroDivisionError), pg.cursor().copy("COPY t FROM STDIN") as copy:
+        copy.write("1\n")
+        raise ZeroDivisionError
+    assert pg.execute("SELECT count(*) FROM t").fetchone() == (0,)
+
+
+def test_copy_among_other_statements_of_one_string(served: ServedDatabase, schema: str) -> None:
+    script = "CREATE TABLE t (a int);\nCOPY t FROM STDIN;\n1\n2\n\\.\nSELECT sum(a) FROM t;\n"
+    script += "\\copy (SELECT * FROM t ORDER BY a) TO STDOUT\n"
+    assert psql(served, schema=schema, stdin=script)[:2] == ("3\n1\n2\n", "")
+    out, err, _ = psql(served, "COPY t TO STDOUT; SELECT 5", schema=schema)
+    assert (sorted(out.split()), err) == (["1", "2", "5"], "")
+
+
+def wait_until(true: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 30
+    while not true():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def test_a_subscription_is_copied_as_it_happens(served: ServedDatabase, schema: str, pg: Connection) -> None:
+    pg.execute("CREATE TABLE t (a int)")
+    pg.execute("INSERT INTO t VALUES (1)")
+    seen: list[tuple[str, ...]] = []
+    reader = psycopg.connect(served.url, autocommit=True, options=f"-c search_path={schema}")
+
+    def read() -> None:
+        with pytest.raises(psycopg.errors.QueryCanceled), reader.cursor().copy("COPY (SUBSCRIBE t) TO STDOUT") as copy:
+            for row in copy.rows():
+                seen.append(tuple(row[2:]))
+
+    thread = threading.Thread(target=read)
+    thread.start()
+    wait_until(lambda: len(seen) == 1)
+    pg.execute("INSERT INTO t VALUES (2)")
+    wait_until(lambda: len(seen) == 2)
+    reader.cancel_safe(timeout=30)
+    thread.join(30)
+    assert seen == [("1", "1"), ("1", "2")]
+    assert reader.execute("SELECT 1").fetchone() == (1,)
+    reader.close()
+
+
+def test_a_subscription_with_an_end_ends(pg: Connection) -> None:
+    pg.execute("CREATE TABLE t (a int)")
+    pg.execute("INSERT INTO t VALUES (1)")
+    soon = int(time.time() * 1e6) + 200_000
+    rows = copied(pg, f"COPY (SUBSCRIBE t UP TO {soon}) TO STDOUT (FORMAT csv, HEADER)")
+    assert rows[0] == b"mz_timestamp,mz_progressed,mz_diff,a\n" and [r.split(b",")[2:] for r in rows[1:]] == [
+        [b"1", b"1\n"]
+    ]
+    plain = pg.execute(f"SUBSCRIBE t UP TO {int(time.time() * 1e6) + 200_000}").fetchall()
+    assert [row[1:] for row in plain] == [(False, 1, 1)]
+
+
+def test_a_server_side_cursor_of_psycopg(pg: Connection) -> None:
+    with pg.transaction(), pg.cursor("mine") as cursor:
+        cursor.itersize = 100
+        cursor.execute("SELECT x FROM generate_series(1, %s) x ORDER BY x", [1050])
+        assert [row[0] for row in cursor] == list(range(1, 1051))

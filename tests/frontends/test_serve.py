@@ -1,0 +1,128 @@
+"""``eddyline serve`` as a process: what it says, serves, refuses, and how it ends."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from eddyline.errors import Error
+from eddyline.frontends.command_line import main
+from eddyline.frontends.serve import add_serve_arguments, serve_config
+
+
+class Server:
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self.process = process
+        self.lines: list[str] = []
+
+    def wait_for(self, pattern: str) -> re.Match[str]:
+        """The first line of its log that matches."""
+        assert self.process.stderr is not None
+        for line in self.process.stderr:
+            self.lines.append(line)
+            match = re.search(pattern, line)
+            if match is not None:
+                return match
+        raise AssertionError("".join(self.lines))
+
+    def end(self) -> int:
+        self.process.send_signal(signal.SIGTERM)
+        _, rest = self.process.communicate(timeout=60)
+        self.lines.extend(rest.splitlines(keepends=True))
+        return self.process.returncode
+
+
+@contextmanager
+def serving(*arguments: str) -> Iterator[Server]:
+    command = [sys.executable, "-m", "eddyline", "serve", *arguments]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=dict(os.environ))
+    try:
+        yield Server(process)
+    finally:
+        if process.poll() is None:
+            process.kill()
+        process.communicate()
+
+
+def page(url: str) -> tuple[int, str]:
+    try:
+        with urllib.request.urlopen(url, timeout=30) as answer:
+            return answer.status, answer.read().decode()
+    except urllib.error.HTTPError as refused:
+        return refused.code, refused.read().decode()
+
+
+def test_it_serves_clients_and_watchers_and_ends_on_sigterm() -> None:
+    arguments = ("--listen", "127.0.0.1:0", "--http", "127.0.0.1:0", "--log-format", "json", "--max-connections", "7")
+    with serving(*arguments) as server:
+        http = server.wait_for(r"http://127\.0\.0\.1:\d+")[0]
+        port = int(server.wait_for(r"in memory.*psql -h 127\.0\.0\.1 -p (\d+)")[1])
+        assert page(f"{http}/healthz") == (200, "ok\n") and page(f"{http}/readyz") == (200, "ready\n")
+        with psycopg.connect(host="127.0.0.1", port=port, user="me", dbname="db", autocommit=True) as connection:
+            assert connection.execute("SELECT 40 + 2").fetchone() == (42,)
+            with pytest.raises(psycopg.errors.DivisionByZero):
+                connection.execute("SELECT 1/0")
+            status, text = page(f"{http}/metrics")
+            assert status == 200 and "eddyline_connections 1\n" in text and "eddyline_connection_limit 7\n" in text
+            assert page(f"{http}/nothing")[0] == 404
+            assert server.end() == 0
+            with pytest.raises(psycopg.OperationalError):
+                connection.execute("SELECT 1")
+        records = [json.loads(line) for line in server.lines if line.startswith("{")]
+        (failed,) = [r for r in records if r.get("sqlstate") == "22012"]
+        assert failed["message"] == "division by zero" and failed["statement"] == f"{failed['process']}.2"
+
+
+def test_an_address_that_is_taken_is_said() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with serving("--listen", "127.0.0.1:0", "--http", f"127.0.0.1:{port}") as server:
+            server.wait_for(f"cannot listen at 127.0.0.1:{port}: .*in use")
+            assert server.process.wait(timeout=60) == 73
+        with serving("--listen", f"127.0.0.1:{port}") as server:
+            server.wait_for(f"cannot listen at 127.0.0.1:{port}: .*in use")
+            assert server.process.wait(timeout=60) == 73
+
+
+def refused(*arguments: str) -> str:
+
+    parser = argparse.ArgumentParser()
+    add_serve_arguments(parser)
+    with pytest.raises(Error) as caught:
+        serve_config(parser.parse_args(arguments))
+    return str(caught.value)
+
+
+def test_arguments_that_do_not_fit_are_refused_with_a_hint(tmp_path: Path) -> None:
+    users = tmp_path / "users"
+    users.write_text("# nobody\nalice:secret\nbob\n")
+    assert "--users" in refused("--listen", "0.0.0.0:6875")
+    assert "HOST:PORT" in refused("--listen", "6875")
+    assert "--tls-cert" in refused("--tls-required")
+    assert "go together" in refused("--tls-cert", "x")
+    assert "cannot use" in refused("--tls-cert", "x", "--tls-key", "y")
+    assert "at least 1" in refused("--max-connections", "0")
+    assert refused("--users", str(users)).endswith("line 3: expected name:password")
+    assert "cannot read" in refused("--users", str(tmp_path / "none"))
+
+
+def test_help_teaches(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["serve", "--help"])
+    text = capsys.readouterr().out
+    for word in ("psql -h 127.0.0.1 -p 6875", "SUBSCRIBE", "--users", "SIGTERM", "in memory"):
+        assert word in text
