@@ -118,7 +118,7 @@ def test_the_settings_of_a_replica_have_the_columns_that_are_announced(db: eddyl
     shown = db.execute("SHOW CLUSTER REPLICA default.r1")
     (statement,) = parse("SHOW CLUSTER REPLICA default.r1")
     bound = bind_statement(statement, db._engine.catalog.snapshot().view())
-    announced = result_columns(bound, pytest.fail)
+    announced = result_columns(bound, pytest.fail, pytest.fail)
     assert announced is not None
     assert [column[0] for column in shown.description or ()] == [name for name, _ in announced]
     assert ("thread_switch_interval", "500us", "system") in shown.fetchall()

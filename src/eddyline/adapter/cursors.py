@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 import numpy as np
@@ -167,7 +167,7 @@ def _picked(result: ResultSet, rows: range) -> ResultSet:
     else:
         picks = pa.array(np.arange(rows.start, rows.stop, rows.step, dtype=np.int64))
         columns = tuple(c.take(picks) for c in result.columns)
-    return replace(result, columns=columns, rows=len(rows))
+    return ResultSet(result.names, result.types, columns, len(rows), result.time)
 
 
 def _fetch_changes(cursor: _Cursor, feed: SubscriptionRows, statement: Fetch) -> ResultSet:
@@ -191,4 +191,5 @@ def _fetch_changes(cursor: _Cursor, feed: SubscriptionRows, statement: Fetch) ->
 
 def _together(parts: Sequence[ResultSet]) -> ResultSet:
     columns = tuple(concat_arrays([p.columns[i] for p in parts]) for i in range(len(parts[0].types)))
-    return replace(parts[-1], columns=columns, rows=sum(p.rows for p in parts))
+    last = parts[-1]
+    return ResultSet(last.names, last.types, columns, sum(p.rows for p in parts), last.time)

@@ -146,15 +146,24 @@ def _pg_class(contents: Contents) -> Iterator[Row]:
         yield _class_row(_key_oid(table), _key_name(table), table.schema, "i", len(table.primary_key))
 
 
+def _attribute_row(relation: int, number: int, column: ColumnDef, *, stored: bool) -> Row:
+    """``stored``: it is the relation's own column, not an index's."""
+    known = _TYPES[column.type.kind]
+    return (
+        relation, column.name, known.oid, -1, known.length, number, 0, type_modifier(column.type),
+        known.length in (1, 2, 4, 8), stored and column.not_null, stored and column.default_text is not None, "", "",
+        False, True, 0, _DEFAULT_COLLATION if column.type.kind in _COLLATED else 0, None, None,
+    )  # fmt: skip
+
+
 def _pg_attribute(contents: Contents) -> Iterator[Row]:
-    for item in _relations(contents):
-        for number, column in enumerate(item.columns, 1):
-            known = _TYPES[column.type.kind]
-            yield (
-                oid_of(item.id), column.name, known.oid, -1, known.length, number, 0, type_modifier(column.type),
-                known.length in (1, 2, 4, 8), column.not_null, column.default_text is not None, "", "", False, True,
-                0, _DEFAULT_COLLATION if column.type.kind in _COLLATED else 0, None, None,
-            )  # fmt: skip
+    for item, number, column in _columns(contents):
+        yield _attribute_row(oid_of(item.id), number, column, stored=True)
+    for on, _, oid, _, names in _index_texts(contents):
+        by_name = {_identifier(c.name): c for c in on.columns}
+        for number, name in enumerate(names, 1):
+            if name in by_name:
+                yield _attribute_row(oid, number, by_name[name], stored=False)
 
 
 def _pg_attrdef(contents: Contents) -> Iterator[Row]:
@@ -176,8 +185,8 @@ def _pg_type(contents: Contents) -> Iterator[Row]:
 def _index_row(oid: int, on: int, positions: list[int], *, primary: bool) -> Row:
     keys = " ".join(map(str, positions))
     return (
-        oid, on, len(positions), len(positions), primary, primary, False, True, False, True, False, True, True, False,
-        keys, None, None,
+        oid, on, len(positions), len(positions), primary, primary, False, True, False, True, False, True, False, True,
+        False, keys, None, None,
     )  # fmt: skip
 
 
@@ -275,6 +284,7 @@ def _catalog_texts(contents: Contents) -> Iterator[Row]:
     }
     shown.update({(_TYPES[t.kind].oid, -1): t.kind.value for t in bare})
     yield from (("type", oid, modifier, text) for (oid, modifier), text in shown.items())
+    yield from (("type name", known.oid, -1, known.name) for known in _TYPES.values())
 
 
 # -- rows of information_schema ------------------------------------------------------------
@@ -394,7 +404,7 @@ PG_TABLES: Final[tuple[SystemTable, ...]] = (
         PG_CATALOG,
         "pg_index",
         "indexrelid:o indrelid:o indnatts:s indnkeyatts:s indisunique:b indisprimary:b indisexclusion:b "
-        "indimmediate:b indisclustered:b indisvalid:b indcheckxmin:b indisready:b indislive:b "
+        "indimmediate:b indisclustered:b indisvalid:b indcheckxmin:b indisready:b indnullsnotdistinct:b indislive:b "
         "indisreplident:b indkey indexprs indpred",
         _pg_index,
     ),
@@ -446,6 +456,16 @@ PG_TABLES: Final[tuple[SystemTable, ...]] = (
     _table(PG_CATALOG, "pg_partitioned_table", "partrelid:o partstrat partnatts:s"),
     _table(PG_CATALOG, "pg_sequence", "seqrelid:o seqtypid:o"),
     _table(PG_CATALOG, "pg_sequences", "schemaname sequencename sequenceowner"),
+    _table(PG_CATALOG, "pg_policy", "oid:o polname polrelid:o polcmd polpermissive:b polroles polqual polwithcheck"),
+    _table(
+        PG_CATALOG,
+        "pg_statistic_ext",
+        "oid:o stxrelid:o stxname stxnamespace:o stxowner:o stxstattarget:i stxkeys stxkind",
+    ),
+    _table(PG_CATALOG, "pg_publication", "oid:o pubname pubowner:o puballtables:b"),
+    _table(PG_CATALOG, "pg_publication_namespace", "oid:o pnpubid:o pnnspid:o"),
+    _table(PG_CATALOG, "pg_publication_rel", "oid:o prpubid:o prrelid:o prqual prattrs"),
+    _table(PG_CATALOG, "pg_rewrite", "oid:o rulename ev_class:o ev_type ev_enabled is_instead:b"),
     _table(PG_CATALOG, "pg_depend", "classid:o objid:o objsubid:i refclassid:o refobjid:o refobjsubid:i deptype"),
     _table(PG_CATALOG, "pg_foreign_table", "ftrelid:o ftserver:o ftoptions"),
     _table(PG_CATALOG, "pg_tablespace", "oid:o spcname spcowner:o spcacl spcoptions"),

@@ -42,7 +42,14 @@ from eddyline.sql.conversion import (
 from eddyline.sql.functions import bind_function, bind_grouping
 from eddyline.sql.membership import bind_in_list, bind_quantified_array, bind_sublink
 from eddyline.sql.resolution import bind_operator, target_type
-from eddyline.sql.system_functions import expand_cast, expand_value
+from eddyline.sql.system_functions import (
+    expand_any,
+    expand_array,
+    expand_cast,
+    expand_procedure,
+    expand_subscript,
+    expand_value,
+)
 from eddyline.sql.type_names import type_of_name
 
 __all__ = ["bind", "bind_boolean", "bind_value"]
@@ -156,7 +163,7 @@ def _op(node: AstNode, context: Context) -> Expr:
     start = position_of(spine[-1].lexpr, context)  # every left side of the spine starts there
     value: Value = _operand(spine[-1].lexpr, spine[-1].rexpr, context)
     for step in reversed(spine):
-        right = _operand(step.rexpr, None, context, isinstance(value, RowValue))
+        right = _operand(_beside_procedure(step.lexpr, step.rexpr), None, context, isinstance(value, RowValue))
         name = _operator_name(step, context)
         if isinstance(value, RowValue) or isinstance(right, RowValue):
             value = compare(context, name, value, right, context.at(step))
@@ -165,6 +172,14 @@ def _op(node: AstNode, context: Context) -> Expr:
             value = bind_operator(name, (value, right), context.binding.parameters, context.at(step), positions)
     assert not isinstance(value, RowValue)
     return value
+
+
+def _beside_procedure(left: AstNode, right: AstNode) -> AstNode:
+    """The right side of an operator, which means something else beside some columns of the catalog."""
+    if kind_of(left) != "column_ref" or kind_of(left.column_ref.fields[-1]) != "string":
+        return right
+    expanded = expand_procedure(str(left.column_ref.fields[-1].string.sval), right)
+    return right if expanded is None else expanded
 
 
 def _operand(node: AstNode, other: AstNode | None, context: Context, other_is_row: bool = False) -> Value:
@@ -269,6 +284,9 @@ def _quantified(node: AstNode, context: Context) -> Expr:
     left = bind(node.lexpr, context)
     every = enum_name(node, "kind") == "AEXPR_OP_ALL"
     right = node.rexpr
+    expanded = None if every else expand_any(node.lexpr, right, _operator_name(node, context))
+    if expanded is not None:
+        return bind(expanded, context)
     if kind_of(right) == "type_cast" and kind_of(right.type_cast.arg) == "a_array_expr":
         raise unsupported("a cast to an array type", position=context.at(node))
     if kind_of(right) != "a_array_expr":
@@ -458,7 +476,17 @@ def _func_call(node: AstNode, context: Context) -> Expr:
     return bind_function(node, context, bind, explicit_cast, bind_boolean)
 
 
+def _indirection(node: AstNode, context: Context) -> Expr:
+    expanded = expand_subscript(node)
+    if expanded is None:
+        raise unsupported(words("a_indirection"), position=position_of(node.arg, context))
+    return bind(expanded, context)
+
+
 def _sub_link(node: AstNode, context: Context) -> Expr:
+    expanded = expand_array(node)
+    if expanded is not None:
+        return bind(expanded, context)
     test = bind_value(node.testexpr, context) if node.HasField("testexpr") else None
     return bind_sublink(node, test, context)
 
@@ -475,6 +503,7 @@ _BINDERS: Final[dict[str, Callable[[AstNode, Context], Value]]] = {
     "a_const": _const,
     "a_expr": _a_expr,
     "a_array_expr": _refused_array,
+    "a_indirection": _indirection,
     "bool_expr": _bool_expr,
     "boolean_test": _boolean_test,
     "case_expr": _case,

@@ -2,7 +2,8 @@
 
 A call is replaced by the expression that it stands for, which is bound in its place.  What such a function says of an
 object is in one relation, ``mz_internal.mz_catalog_texts``, whose columns have names that no argument has.
-Objects are known by OIDs, which are bigint here.
+Objects are known by OIDs, which are bigint here.  Lists that the catalog keeps (``conkey``, ``relacl``) are texts, as
+PostgreSQL shows arrays; what its tools do with them, and with lists of its relations' rows, is done with these texts.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
+import postgast
 from google.protobuf.message import Message
 from postgast import pg_query_pb2 as pb
 
@@ -19,7 +21,19 @@ from eddyline.sql.ast import AstNode, kind_of, name_list
 from eddyline.sql.catalog_view import CatalogView
 from eddyline.sql.grammar import parse_nodes
 
-__all__ = ["DATABASE", "ROLE", "SERVER_VERSION", "expand_call", "expand_cast", "expand_value", "oid_of"]
+__all__ = [
+    "DATABASE",
+    "ROLE",
+    "SERVER_VERSION",
+    "expand_any",
+    "expand_array",
+    "expand_call",
+    "expand_cast",
+    "expand_procedure",
+    "expand_subscript",
+    "expand_value",
+    "oid_of",
+]
 
 #: there is one of each, whatever clients call them
 ROLE: Final = "postgres"
@@ -102,6 +116,10 @@ _CALLS: Final[dict[tuple[str, int], Template]] = {
     ("obj_description", 2): _NOTHING,
     ("shobj_description", 2): _NOTHING,
     ("col_description", 2): _NOTHING,
+    ("pg_get_statisticsobjdef_columns", 1): _NOTHING,
+    ("to_regtype", 1): _same(
+        "(SELECT min(fn_oid) FROM mz_internal.mz_catalog_texts WHERE fn_kind IN ('type', 'type name') AND fn_text = $1)"
+    ),
     ("pg_get_function_result", 1): _NOTHING,
     ("pg_get_function_arguments", 1): _NOTHING,
     ("pg_get_serial_sequence", 2): _NOTHING,
@@ -128,6 +146,15 @@ _NAMED_BY: Final[dict[str, Template]] = {
     "regnamespace": _same(_text("namespace")),
     "regrole": _same(_quoted(ROLE)),
 }
+#: columns of the catalog that are lists; a name that a user's column has too only matters where a list is asked for
+_LISTS: Final = frozenset(
+    ("datacl", "nspacl", "relacl", "attacl", "proacl", "spcacl", "reloptions", "attoptions", "spcoptions", "ftoptions",
+     "rolconfig", "indkey", "indclass", "indoption", "indcollation", "conkey", "confkey", "conexclop", "polroles",
+     "stxkind", "stxkeys", "prattrs", "proargtypes")
+)  # fmt: skip
+#: int2vector and its kin, which count from 0
+_FROM_ZERO: Final = frozenset(["indkey", "indclass", "indoption", "indcollation", "stxkeys", "prattrs", "proargtypes"])
+_PROCEDURES: Final = frozenset(["typinput", "typoutput", "typreceive", "typsend"])
 #: types of the catalog's columns that are other ones here
 _ALIASES: Final = {"oid": "bigint", "name": "text", "char": "text"}
 
@@ -137,17 +164,74 @@ def expand_call(name: str, arguments: Sequence[AstNode], catalog: CatalogView) -
     template = _CALLS.get((name, len(arguments)))
     if template is not None:
         return _filled(template(catalog), arguments)
-    if name == "array_to_string" and len(arguments) == 2 and _is_list_of_catalog(arguments[0]):
-        return _filled("CAST($1 AS text)", arguments)
+    if name == "array_to_string" and len(arguments) == 2 and _is_list(arguments[0]):
+        return _filled("replace(btrim(CAST($1 AS text), '{}'), ',', $2)", arguments)
+    if name == "array_upper" and len(arguments) == 2 and _is_list(arguments[0]):
+        return _filled("length(CAST($1 AS text)) - length(replace(CAST($1 AS text), ',', '')) + 1", arguments)
     return None
 
 
-def _is_list_of_catalog(node: AstNode) -> bool:
-    """Access lists and options, which are texts here, and NULL."""
-    if kind_of(node) != "column_ref" or kind_of(node.column_ref.fields[-1]) != "string":
-        return False
-    name = str(node.column_ref.fields[-1].string.sval)
-    return name.endswith(("acl", "options", "config")) and name[:3] in ("dat", "nsp", "rel", "att", "pro", "spc", "rol")
+def _is_list(node: AstNode) -> bool:
+    """A column of the catalog that is a list, also under a cast, or ARRAY of rows of the catalog."""
+    match kind_of(node):
+        case "column_ref":
+            last = node.column_ref.fields[-1]
+            return kind_of(last) == "string" and last.string.sval in _LISTS
+        case "type_cast":
+            return bool(node.type_cast.type_name.array_bounds) and _is_list(node.type_cast.arg)
+        case "sub_link":
+            return node.sub_link.sub_link_type == pb.ARRAY_SUBLINK and _reads_catalog(node.sub_link.subselect)
+        case _:
+            return False
+
+
+def _reads_catalog(select: AstNode) -> bool:
+    """Whether a query names relations of pg_catalog only, and one at least."""
+    found = list(postgast.find_nodes(select, pb.RangeVar))
+    return bool(found) and all(r.schemaname == "pg_catalog" for r in found)
+
+
+def expand_any(value: AstNode, array: AstNode, operator: str) -> AstNode | None:
+    """``value = ANY (array)`` where the array is a list of the catalog; None for others."""
+    if operator != "=" or not _is_list(array):
+        return None
+    text = "position(',' || CAST($1 AS text) || ',' IN ',' || btrim(CAST($2 AS text), '{}') || ',') > 0"
+    return _filled(text, (value, array))
+
+
+def expand_array(sublink: AstNode) -> AstNode | None:
+    """ARRAY(query) over the catalog, as text; None for others."""
+    if sublink.sub_link_type != pb.ARRAY_SUBLINK or not _reads_catalog(sublink.subselect):
+        return None
+    node = pb.Node()
+    node.ParseFromString(_parsed("(SELECT '{' || coalesce(string_agg(CAST(fn_item AS text), ','), '') || '}' FROM t)"))
+    source = node.sub_link.subselect.select_stmt.from_clause[0]
+    subselect = pb.RangeSubselect(subquery=sublink.subselect)
+    subselect.alias.aliasname = "fn_list"
+    subselect.alias.colnames.append(pb.Node(string=pb.String(sval="fn_item")))
+    source.CopyFrom(pb.Node(range_subselect=subselect))
+    _fill(node, ())
+    return node
+
+
+def expand_subscript(node: AstNode) -> AstNode | None:
+    """``list[n]`` of a list of the catalog, whose items are numbers; None for others."""
+    if len(node.indirection) != 1 or kind_of(node.indirection[0]) != "a_indices" or not _is_list(node.arg):
+        return None
+    index = node.indirection[0].a_indices
+    if index.is_slice:
+        return None
+    name = node.arg.column_ref.fields[-1].string.sval if kind_of(node.arg) == "column_ref" else ""
+    first = 0 if name in _FROM_ZERO else 1
+    part = f"split_part(replace(btrim($1, '{{}}'), ' ', ','), ',', CAST($2 AS integer) + {1 - first})"
+    return _filled(f"CAST(nullif({part}, '') AS bigint)", (node.arg, index.uidx))
+
+
+def expand_procedure(name: str, other: AstNode) -> AstNode | None:
+    """What a column of the catalog that names a function is compared with: 0 means none, which is shown as ``-``."""
+    if name not in _PROCEDURES or kind_of(other) != "a_const" or other.a_const.WhichOneof("val") != "ival":
+        return None
+    return _filled("'-'", ()) if other.a_const.ival.ival == 0 else None
 
 
 def expand_value(operation: str, catalog: CatalogView) -> AstNode | None:
@@ -162,6 +246,8 @@ def expand_cast(node: AstNode, catalog: CatalogView, position: int | None) -> As
     42P01 for a quoted relation name that there is not.
     """
     names = name_list(node.type_name.names)
+    if node.type_name.array_bounds and _is_list(node.arg):
+        return _filled("CAST($1 AS text)", (node.arg,))
     if node.type_name.array_bounds or (len(names) > 1 and names[-2] != "pg_catalog"):
         return None
     name = names[-1]

@@ -1,0 +1,107 @@
+"""What psql's backslash commands and metadata queries find, beside PostgreSQL."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+
+import psycopg
+import pytest
+
+from eddyline.testing.postgres import PostgresServer
+from eddyline.testing.served import ServedDatabase
+from tests.frontends.pgwire.conftest import Connection
+
+OBJECTS = """
+    CREATE TABLE t (id int PRIMARY KEY, v text NOT NULL, n numeric(10,2), w varchar(7), c char(3), at timestamptz);
+    CREATE TABLE pairs (a int, b bigint, x double precision, PRIMARY KEY (b, a));
+    CREATE TABLE "Odd name" ("select" int, u uuid);
+    CREATE VIEW shown AS SELECT id, n FROM t;
+    CREATE MATERIALIZED VIEW kept AS SELECT v, count(*) AS many FROM t GROUP BY v;
+    CREATE INDEX by_v ON t (v, n);
+    CREATE INDEX by_many ON kept (many)
+"""
+
+
+@pytest.fixture
+def twins(served: ServedDatabase, schema: str, postgres: PostgresServer) -> Iterator[tuple[str, int, int]]:
+    """A schema that has the same objects in both; its name, and the two ports."""
+    with psycopg.connect(served.url, autocommit=True) as ours, postgres.connect() as theirs:
+        theirs.execute(f"CREATE SCHEMA {schema}")
+        for statement in (f"SET search_path = {schema}", *OBJECTS.split(";")):
+            ours.execute(statement)
+            theirs.execute(statement)
+        yield schema, served.port, postgres.port
+        theirs.execute(f"DROP SCHEMA {schema} CASCADE")
+
+
+def said(schema: str, port: int, command: str) -> str:
+    psql = shutil.which("psql")
+    assert psql is not None, "psql is needed: apt-get install postgresql-client"
+    done = subprocess.run(
+        [psql, "-X", "-h", "127.0.0.1", "-p", str(port), "-U", "postgres", "-d", "postgres", "-c", command],
+        capture_output=True, text=True, timeout=60, check=False, env={"PGOPTIONS": f"-c search_path={schema}"},
+    )  # fmt: skip
+    assert done.stderr == "", command
+    return done.stdout
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "d", "dt", "dv", "dm", "di", "d t", "d pairs", 'd "Odd name"', "d shown", "d kept", "d by_v", "d t_pkey", "df",
+        "dt *.pairs",
+    ],
+)  # fmt: skip
+def test_psql_shows_what_it_shows_of_postgres(twins: tuple[str, int, int], command: str) -> None:
+    schema, ours, theirs = twins
+    assert said(schema, ours, f"\\{command}") == said(schema, theirs, f"\\{command}")
+
+
+def test_psql_lists_databases_and_roles(served: ServedDatabase) -> None:
+    assert " postgres | postgres | UTF8 " in said("public", served.port, r"\l")
+    assert re.search(r"^ postgres  \| Superuser, Create role, Create DB", said("public", served.port, r"\du"), re.M)
+
+
+QUERIES = [
+    "SELECT table_name, table_type FROM information_schema.tables WHERE table_schema = '{0}' ORDER BY 1",
+    """SELECT table_name, column_name, ordinal_position, is_nullable, data_type, character_maximum_length,
+              numeric_precision, numeric_scale, datetime_precision, udt_name
+       FROM information_schema.columns WHERE table_schema = '{0}' ORDER BY table_name, ordinal_position""",
+    """SELECT table_name, constraint_name, column_name, ordinal_position FROM information_schema.key_column_usage
+       WHERE constraint_schema = '{0}' ORDER BY 1, 4""",
+    """SELECT constraint_name, constraint_type FROM information_schema.table_constraints
+       WHERE constraint_schema = '{0}' AND constraint_type <> 'CHECK' ORDER BY 1""",
+    """SELECT a.attname, format_type(a.atttypid, a.atttypmod), a.attnotnull, a.attnum, t.typname, t.typlen
+       FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid
+       WHERE a.attrelid = '{0}.t'::regclass AND a.attnum > 0 ORDER BY a.attnum""",
+    """SELECT c.relname, i.indisunique, i.indisprimary, i.indkey::text, pg_get_indexdef(i.indexrelid)
+       FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid JOIN pg_namespace n ON n.oid = c.relnamespace
+       WHERE n.nspname = '{0}' ORDER BY 1""",
+    """SELECT conname, contype, pg_get_constraintdef(c.oid), conrelid::regclass::text FROM pg_constraint c
+       JOIN pg_namespace n ON n.oid = connamespace WHERE n.nspname = '{0}' ORDER BY 1""",
+    "SELECT schemaname, tablename, indexname FROM pg_indexes WHERE schemaname = '{0}' ORDER BY 3",
+    "SELECT relname FROM pg_class WHERE oid = 't'::regclass AND pg_table_is_visible(oid)",
+    "SELECT current_user, session_user, current_database(), current_schema(), pg_get_userbyid(10)",
+    "SELECT to_regtype('int4') = 23, to_regtype('hstore') IS NULL, to_regtype('integer')::regtype::text",
+]
+
+
+@pytest.mark.parametrize("query", QUERIES)
+def test_queries_of_the_catalog_give_what_postgres_gives(twins: tuple[str, int, int], query: str) -> None:
+    schema, ours, theirs = twins
+    found = []
+    for port in (ours, theirs):
+        where = f"host=127.0.0.1 port={port} user=postgres dbname=postgres"
+        with psycopg.connect(where, options=f"-c search_path={schema}") as connection:
+            found.append(connection.execute(query.format(schema).encode()).fetchall())
+    assert found[0] == found[1]
+
+
+def test_lists_of_users_stay_refused(pg: Connection) -> None:
+    pg.execute("CREATE TABLE t (a int, b text)")
+    for query in ("ARRAY(SELECT a FROM t)", "b[1]", "a = ANY (b)", "b::int[]"):
+        with pytest.raises(psycopg.errors.FeatureNotSupported):
+            pg.execute(f"SELECT {query} FROM t")
