@@ -224,7 +224,7 @@ def test_explain(script: CatalogScript) -> None:
         ("SHOW TABLES FROM s", ("name", "schema", "type"), (("q", "s", "table"),)),
         ("SHOW VIEWS", ("name", "schema", "type"), (("v", "public", "view"),)),
         ("SHOW MATERIALIZED VIEWS", ("name", "schema", "type"), (("m", "public", "materialized view"),)),
-        ("SHOW SCHEMAS", ("name",), tuple((s,) for s in (*SYSTEM_SCHEMAS, "public", "s"))),
+        ("SHOW SCHEMAS", ("name",), tuple((s,) for s in sorted((*SYSTEM_SCHEMAS, "public", "s")))),
         ("SHOW INDEXES ON t", ("name", "schema", "on", "key"), (("i", "public", "t", "b"),)),
         (
             "SHOW COLUMNS FROM t",
