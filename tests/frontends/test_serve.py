@@ -87,6 +87,26 @@ def test_it_serves_clients_and_watchers_and_ends_on_sigterm() -> None:
         assert failed["message"] == "division by zero" and failed["statement"] == f"{failed['process']}.2"
 
 
+def test_a_directory_is_served_by_one_server_at_a_time_and_kept(tmp_path: Path) -> None:
+    arguments = ("--listen", "127.0.0.1:0", "--data", str(tmp_path / "live.eddy"))
+    for round_ in range(2):
+        with serving(*arguments) as server:
+            port = int(server.wait_for(r"live\.eddy.* -p (\d+)")[1])
+            with psycopg.connect(host="127.0.0.1", port=port, user="me", dbname="db", autocommit=True) as connection:
+                if not round_:
+                    connection.execute("CREATE TABLE t (a int PRIMARY KEY)")
+                    connection.execute("INSERT INTO t VALUES (1), (2)")
+                    with serving(*arguments) as second:
+                        second.wait_for("ERROR")
+                        assert second.process.wait(timeout=60) == 73
+                assert connection.execute("SELECT count(*) FROM t").fetchone() == (2,)
+            if round_:
+                assert server.end() == 0
+            else:
+                server.process.kill()
+                server.process.wait(timeout=60)
+
+
 def test_an_address_that_is_taken_is_said() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
