@@ -31,7 +31,7 @@ from eddyline.adapter.system_catalog import (
 from eddyline.errors import make_error
 from eddyline.sql.catalog_view import CatalogItem, ItemKind
 
-__all__ = ["DEFAULT_SCHEMA", "Catalog", "CatalogSnapshot", "SearchPathView"]
+__all__ = ["DEFAULT_SCHEMA", "Catalog", "CatalogSnapshot", "SearchPathView", "resolve_name"]
 
 DEFAULT_SCHEMA: Final = "public"
 
@@ -197,6 +197,18 @@ class SearchPathView:
         """The item's name as messages show it: qualified unless the search path finds it."""
         found = self.resolve(None, item.name)
         return item.name if found is not None and found.id == item.id else f"{item.schema}.{item.name}"
+
+
+def resolve_name(
+    name: str, catalog: CatalogSnapshot, search_path: tuple[str, ...]
+) -> tuple[str | None, CatalogItem | None]:
+    """An item by a name as Python code gives it: exact, or with its schema and a dot."""
+    view = catalog.view(search_path)
+    item = view.resolve(None, name)
+    if item is not None or "." not in name:
+        return None, item
+    schema, _, rest = name.partition(".")
+    return schema, view.resolve(schema, rest)
 
 
 @dataclass(slots=True)

@@ -16,8 +16,9 @@ import pyarrow as pa
 
 from eddyline.adapter import ingest_rows, write
 from eddyline.adapter.apart import on_caller
+from eddyline.adapter.as_of import time_asked
 from eddyline.adapter.asked_lookups import AskedLookups
-from eddyline.adapter.catalog import CatalogSnapshot, SearchPathView
+from eddyline.adapter.catalog import CatalogSnapshot, SearchPathView, resolve_name
 from eddyline.adapter.copy import HANDED_OVER, copy
 from eddyline.adapter.cursors import Cursors
 from eddyline.adapter.define import Definition, commit_with_definitions, define
@@ -42,7 +43,7 @@ from eddyline.adapter.subscribe import open_subscription
 from eddyline.adapter.system_settings import MAX_SUBSCRIPTION_BACKLOG
 from eddyline.adapter.transaction import Transaction
 from eddyline.errors import Error, InterfaceError, make_error, unsupported
-from eddyline.expr.ir import Expr, Literal
+from eddyline.expr.ir import Literal
 from eddyline.plan.relation import Relation
 from eddyline.protocol.read_costs import ReadBounds
 from eddyline.repr.batch import Batch
@@ -638,8 +639,8 @@ class Session:
             context,
             statement,
             literals,
-            as_of=_time_of(statement.as_of, literals, context),
-            up_to=_time_of(statement.up_to, literals, context),
+            as_of=time_asked(statement.as_of, literals, context),
+            up_to=time_asked(statement.up_to, literals, context),
             waiting=self._waiting,
             max_backlog=self._settings.bytes(MAX_SUBSCRIPTION_BACKLOG),
         )
@@ -689,7 +690,7 @@ class Session:
         """The rows of a SELECT before they are finished, and what finishes them."""
         query, bounds = statement.query, context.bounds
         relation: Relation = query.relation
-        as_of = _time_of(statement.as_of, literals, context)
+        as_of = time_asked(statement.as_of, literals, context)
         if context.transaction.changed and as_of is not None:
             raise make_error("0A000", "AS OF is not supported in a transaction that has written")
         # What a LIMIT leaves is known only in the end.
@@ -791,28 +792,6 @@ class Session:
         )
 
 
-def resolve_name(
-    name: str, catalog: CatalogSnapshot, search_path: tuple[str, ...]
-) -> tuple[str | None, CatalogItem | None]:
-    """An item by a name as Python code gives it: exact, or with its schema and a dot."""
-    view = catalog.view(search_path)
-    item = view.resolve(None, name)
-    if item is not None or "." not in name:
-        return None, item
-    schema, _, rest = name.partition(".")
-    return schema, view.resolve(schema, rest)
-
-
 def _same_kind(transaction: Transaction) -> st.Begin:
     """What AND CHAIN begins."""
     return st.Begin(isolation=transaction.isolation, read_only=transaction.read_only)
-
-
-def _time_of(expr: Expr | None, literals: tuple[Literal, ...], context: ReadContext) -> Time | None:
-    """The value of AS OF or UP TO, in µs; 22023 for NULL and for times before the epoch."""
-    if expr is None:
-        return None
-    value = write.evaluate_columns((expr,), (), 1, literals, context)[0].cast(pa.int64())[0].as_py()
-    if value is None or value < 0:
-        raise make_error("22023", "AS OF and UP TO take a time at or after the epoch")
-    return Time(value)
