@@ -88,13 +88,17 @@ def read_contents(opened: Opened) -> Contents:
 class Database:
     """A directory open for a while.  ``acknowledged``: what a reader must find; ``possible``: what it may find too."""
 
-    def __init__(self, files: Files, *, log_file_bytes: int = 1500, least_bytes: int = 1500) -> None:
+    def __init__(
+        self, files: Files, *, log_file_bytes: int = 1500, least_bytes: int = 1500, to_disk: bool = True
+    ) -> None:
         self.files = files
         self.opened = open_directory(files, log_file_bytes=log_file_bytes)
         self.acknowledged = read_contents(self.opened)
         self.visible = self.acknowledged.copy()
         self.possible: list[Contents] = [self.acknowledged.copy()]
-        self.group = GroupCommit(self.opened.log)
+        #: all that was ever visible, the present state last
+        self.history = [self.acknowledged.copy()]
+        self.group = GroupCommit(self.opened.log, to_disk=lambda: to_disk)
         self.compaction = Compaction(
             self.group, files, rows_of=self._rows_of, live_bytes=self._live_bytes, least_bytes=least_bytes
         )
@@ -144,6 +148,7 @@ class Database:
         ticket = self.group.ticket()
         self.visible = after
         self.possible.append(after.copy())
+        self.history.append(after.copy())
         commit = QueuedCommit(time, {t: batch_of(r) for t, r in writes.items()}, changes, lambda: None, take_back)
         self.group.add(commit, ticket, wait=wait)
         return commit

@@ -71,3 +71,23 @@ def test_a_loss_of_power_loses_nothing_acknowledged_and_keeps_nothing_by_halves(
     # That the crashes met all of it.
     for what in ("commits", "groups", "early", "tables written", "in an operation"):
         assert counts[what] >= SEEDS // _SHARES // 4, counts
+
+
+def test_without_syncs_a_loss_of_power_leaves_some_earlier_state() -> None:
+    """``fsync`` off: how much is lost is the system's, but what is left is a state that there was."""
+    lost = kept = 0
+    for seed in range(SEEDS // 10):
+        rng = random.Random(seed)
+        files = TornFiles(rng, Faults(lose_power_at=rng.randrange(60)))
+        database = None
+        try:
+            database = Database(files, to_disk=False)
+            _work(database, rng, Counter(), 25)
+        except PowerLoss:
+            files.faults = Faults()
+        history = [Contents()] if database is None else database.history
+        found = Database(files.crash(rng)).acknowledged
+        assert found in history, f"seed {seed}: {found} never was"
+        lost += found != history[-1]
+        kept += found == history[-1]
+    assert min(lost, kept) > SEEDS // 100

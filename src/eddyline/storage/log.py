@@ -9,14 +9,15 @@ I3  a file is removed only when a frame that is safe, and was written behind a h
 I4  whoever has lost the directory's lock writes nothing that the next opener reads: that one has noted where each file
     ends.
 
-After a failed write or sync the file is cut back to ``end``.  Where that fails too, nobody knows what the file holds:
-a new one is begun, whose head says where this one ends.
+After a failed write or sync the file is cut back to ``end``.  Where that fails too, or the device failed to sync,
+nobody knows what the file holds: a new one is begun, whose head says where this one ends.
 
 Thread: one at a time, by ``GroupCommit``.
 """
 
 from __future__ import annotations
 
+import errno
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -247,8 +248,14 @@ class DurableLog:
                 self._synced = self._written
         except OSError as error:
             title = self._title()
+            # A device that failed to sync may say the next time that all is well, whatever became of the data.
+            self._uncertain = error.errno not in (errno.ENOSPC, errno.EDQUOT)
             self._cut()
             raise file_error(error, "sync", title) from error
+        except BaseException:
+            self._uncertain = True
+            self._cut()
+            raise
         self._check_lock()
         self._end = self._written
         for record in self._unapplied:
@@ -385,8 +392,8 @@ class DurableLog:
 
         A file that cannot be removed is left for the next opening.
         """
-        if self._synced <= self._head_bytes:
-            return  # just begun
+        if self._synced <= self._head_bytes or self._synced < self._end:
+            return  # just begun; or what says that they are not needed is left to the system to write
         names, self._leftover = self._leftover, []
         for name in names:
             self._remove(name)
