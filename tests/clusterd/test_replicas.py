@@ -262,3 +262,25 @@ def test_a_process_that_the_system_refuses_is_an_error_and_leaves_nothing_open(
         assert set(os.listdir("/proc/self/fd")) <= before
     finally:
         processes.close()
+
+
+def test_a_process_that_ends_while_others_start_ends_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It had said that it listens, and the first one would wait for it for as long as it may take."""
+    scripts = ["exec sleep 600", "printf x >&{fd}", "exec sleep 600"]
+
+    def popen(arguments: list[str], writing: int) -> subprocess.Popen[bytes]:
+        script = scripts[int(next(a for a in arguments if a.startswith("--process=")).partition("=")[2])]
+        return subprocess.Popen(["sh", "-c", script.format(fd=writing)], stderr=subprocess.PIPE, pass_fds=[writing])
+
+    hasher = Hasher(1)
+    processes = ReplicaProcesses(lambda: ReplicaSpec(processes=3), TableStore(hasher), hasher)
+    monkeypatch.setattr(processes, "_popen", popen)
+    started = time.monotonic()
+    try:
+        with pytest.raises(eddyline.Error, match="process 1 of the replica does not come up") as caught:
+            processes.connect(lambda response: None)
+        assert caught.value.sqlstate == "58000"
+        assert time.monotonic() - started < 60
+        assert processes.pids == [], "the others are ended too"
+    finally:
+        processes.close()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -312,3 +312,43 @@ def test_many_threads_append_to_one_database(db: eddyline.Connection) -> None:
         thread.join(120)
     assert failures == []
     assert db.execute("SELECT count(*), count(DISTINCT a) FROM bag").fetchall() == [(64 * 19, 64)]
+
+
+def test_rows_without_columns_are_rows_of_defaults(db: eddyline.Connection) -> None:
+    db.executescript("CREATE TABLE d (a int DEFAULT 5); CREATE TABLE k (id int PRIMARY KEY); CREATE TABLE z ()")
+    db.append("d", [{}])
+    db.append("d", [{}, {}])
+    assert db.execute("SELECT * FROM d").fetchall() == [(5,)] * 3
+    with pytest.raises(eddyline.IntegrityError) as caught:
+        db.append("k", [{}])
+    assert caught.value.sqlstate == "23502"
+    db.append("z", [{}, {}])
+    assert db.execute("SELECT count(*) FROM z").fetchall() == [(2,)]
+    db.append("d", [])
+    assert db.execute("SELECT count(*) FROM d").fetchall() == [(3,)]
+
+
+@pytest.mark.parametrize(
+    ("call", "sqlstate"),
+    [
+        (lambda db: db.append("t", [{1: 2}]), "42602"),
+        (lambda db: db.append(None, []), "42602"),
+        (lambda db: db.wait_hydrated(None), "42602"),
+        (lambda db: db.subscribe(None), "42602"),
+        (lambda db: db.append("t", [{"id": 1}], timeout="x"), "22023"),
+        (lambda db: db.append("t", [{"id": 1}], timeout=-1), "22023"),
+        (lambda db: db.wait_hydrated("t", timeout=float("nan")), "22023"),
+        (lambda db: db.subscribe("t", as_of="x"), "22023"),
+        (lambda db: db.subscribe("t", up_to=1.5), "22023"),
+        (lambda db: db.execute("SELECT $1::int", ["\ud800"]), "22021"),
+        (lambda db: eddyline.connect(workers=10**6), "22023"),
+        (lambda db: eddyline.connect(processes=-1), "22023"),
+        (lambda db: eddyline.connect(memory_limit="many"), "22023"),
+    ],
+)
+def test_arguments_that_make_no_sense_are_typed_errors(
+    db: eddyline.Connection, call: Callable[[eddyline.Connection], object], sqlstate: str
+) -> None:
+    with pytest.raises(eddyline.Error) as caught:
+        call(db)
+    assert caught.value.sqlstate == sqlstate

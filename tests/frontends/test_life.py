@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import os
 import signal
@@ -10,6 +11,7 @@ import sys
 import textwrap
 import threading
 import time
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 
@@ -41,6 +43,28 @@ def test_databases_are_separate_and_sessions_share_one(db: eddyline.Connection) 
     with db.session() as session:
         session.execute("INSERT INTO t VALUES (1)")
     assert db.execute("SELECT * FROM t").fetchall() == [(1,)]
+
+
+def test_a_database_that_nobody_holds_any_more_is_closed() -> None:
+    before = set(threading.enumerate())
+
+    def left() -> int:
+        return len([t for t in threading.enumerate() if t not in before and not t.name.startswith("Dummy")])
+
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        for _ in range(3):
+            eddyline.connect().execute("SELECT 1").fetchall()
+        cursor = eddyline.connect().execute("SELECT a FROM (VALUES (1), (2)) AS v (a)")
+        session = eddyline.connect().session()
+        assert (len(cursor.fetchall()), session.execute("SELECT 1").fetchall()) == (2, [(1,)]), "in use"
+        del cursor, session
+        deadline = time.monotonic() + 30
+        while left() and time.monotonic() < deadline:
+            gc.collect()
+            time.sleep(0.02)
+    assert left() == 0
+    assert [w.category for w in told if "dropped without close()" in str(w.message)] == [ResourceWarning] * 5
 
 
 def test_a_session_ends_without_the_database_and_the_owner_ends_both(db: eddyline.Connection) -> None:

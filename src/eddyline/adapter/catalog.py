@@ -28,7 +28,7 @@ from eddyline.adapter.system_catalog import (
     system_item,
     system_items,
 )
-from eddyline.errors import make_error
+from eddyline.errors import InterfaceError, make_error
 from eddyline.sql.catalog_view import CatalogItem, ItemKind
 
 __all__ = ["DEFAULT_SCHEMA", "Catalog", "CatalogSnapshot", "SearchPathView", "resolve_name"]
@@ -202,7 +202,9 @@ class SearchPathView:
 def resolve_name(
     name: str, catalog: CatalogSnapshot, search_path: tuple[str, ...]
 ) -> tuple[str | None, CatalogItem | None]:
-    """An item by a name as Python code gives it: exact, or with its schema and a dot."""
+    """An item by a name as Python code gives it: exact, or with its schema and a dot.  42602 for what is no str."""
+    if not isinstance(name, str):
+        raise InterfaceError(f"a name is a str, not a {type(name).__name__}", sqlstate="42602")
     view = catalog.view(search_path)
     item = view.resolve(None, name)
     if item is not None or "." not in name:

@@ -228,6 +228,10 @@ class Engine:
             with self._control:
                 self._absent = self._recovery.attend()
 
+    @property
+    def closed(self) -> bool:
+        return self._closed
+
     def forked(self) -> bool:
         """Whether this is a child's copy, which has no threads, and whose locks may be held for ever."""
         return os.getpid() != self._pid

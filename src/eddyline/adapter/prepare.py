@@ -193,10 +193,10 @@ def _literal(value: Any, sql_type: SqlType, number: int, zone: Zone) -> Literal:
             value = _python_scalar(value)
         if isinstance(value, dt.datetime) and value != value:  # noqa: PLR0124 - pandas' NaT, which is a datetime
             value = None
-        if isinstance(value, str) and sql_type.kind not in _TEXTS:
-            return Literal(parse_literal(value, sql_type, zone), sql_type)
         if isinstance(value, str):
             _check_text(value)
+            if sql_type.kind not in _TEXTS:
+                return Literal(parse_literal(value, sql_type, zone), sql_type)
         elif isinstance(value, float) and sql_type.kind in INTEGER_LIMITS and value.is_integer():
             value = int(value)
         elif sql_type.kind in _TEXTS and isinstance(value, (int, float, Decimal, dt.date, uuid.UUID)):

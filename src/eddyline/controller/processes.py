@@ -16,7 +16,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Final
@@ -33,6 +33,8 @@ _log = logging.getLogger("eddyline.controller")
 #: compiling all kernels for the first time takes a minute or two
 _START_SECONDS: Final = 600.0
 _STOP_SECONDS: Final = 10.0
+#: how soon it is seen that a process has ended while others start
+_LOOK_SECONDS: Final = 0.25
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,18 +126,32 @@ class ReplicaProcesses:
                 for process in range(spec.processes):
                     arguments = process_arguments(spec, process, self._directory, hash_seed=seed)
                     ready.append(self._spawn(process, arguments))
-            deadline = time.monotonic() + _START_SECONDS
-            for process, descriptor in enumerate(ready):
-                readable, _, _ = select.select([descriptor], [], [], max(deadline - time.monotonic(), 0))
-                if not readable or not os.read(descriptor, 1):
-                    hint = "Its last lines in the log say why."
-                    raise make_error("58000", f"process {process} of the replica does not come up", hint=hint)
+            self._wait_ready(ready)
         except BaseException:
             self._end_children()
             raise
         finally:
             for descriptor in ready:
                 os.close(descriptor)
+
+    def _wait_ready(self, ready: Sequence[int]) -> None:
+        """Until each process has said that it listens; 58000 once one of them has ended, or time is up.
+
+        One that has said so may end while others still wait for it: they are looked at all the time.
+        """
+        deadline = time.monotonic() + _START_SECONDS
+        waiting = dict(enumerate(ready))
+        while waiting:
+            readable, _, _ = select.select(list(waiting.values()), [], [], _LOOK_SECONDS)
+            for process, descriptor in list(waiting.items()):
+                if descriptor in readable:
+                    if not os.read(descriptor, 1):
+                        raise _not_up(process)
+                    del waiting[process]
+            with self._lock:
+                ended = [p for p, child in enumerate(self._children) if child.poll() is not None]
+            if ended or time.monotonic() > deadline:
+                raise _not_up(min(ended, default=min(waiting, default=0)))
 
     def _spawn(self, process: int, arguments: list[str]) -> int:
         """A descriptor that becomes readable when the process listens, or dies.  Needs ``_lock``.
@@ -186,6 +202,11 @@ class ReplicaProcesses:
             except subprocess.TimeoutExpired:
                 child.kill()
                 child.wait()
+
+
+def _not_up(process: int) -> Error:
+    hint = "Its last lines in the log say why."
+    return make_error("58000", f"process {process} of the replica does not come up", hint=hint)
 
 
 def _unstarted(process: int, error: Exception) -> Error:

@@ -6,7 +6,11 @@ with the connection that opened it, or with the interpreter.
 
 from __future__ import annotations
 
+import _thread
 import os
+import threading
+import warnings
+import weakref
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import TracebackType
@@ -75,8 +79,8 @@ def connect(
     argument, 42704 for an unknown process setting.  For a directory: 55006 while it is open elsewhere, 42809 if it is
     something else's, XX001 if it is damaged, 42501, 53100 … where the system refuses.
     """
-    _check_count("workers", workers, least=1)
-    _check_count("processes", processes, least=0)
+    _check_count("workers", workers, least=1, most=1024)
+    _check_count("processes", processes, least=0, most=256)
     memory_limit_bytes = _memory_limit(memory_limit)
     warm(CompilationProgress().update)
     engine = open_engine(
@@ -87,12 +91,29 @@ def connect(
         process_settings=process_settings,
         provisioning=Provisioning(workers, processes, interactive) if processes else None,
     )
-    return Connection(engine, owner=True)
+    return Connection(engine, owner=True, in_use=_InUse(engine))
 
 
-def _check_count(name: str, value: object, *, least: int) -> None:
-    if not isinstance(value, int) or isinstance(value, bool) or value < least:
-        raise ProgrammingError(f"{name} must be a whole number of at least {least}, not {value!r}", sqlstate="22023")
+def _check_count(name: str, value: object, *, least: int, most: int) -> None:
+    if not _is_whole(value) or not least <= int(value) <= most:  # type: ignore[call-overload]  # it has __index__
+        raise ProgrammingError(f"{name} must be a whole number from {least} to {most}, not {value!r}", sqlstate="22023")
+
+
+def _is_whole(value: object) -> bool:
+    """NumPy's whole numbers too."""
+    return hasattr(value, "__index__") and not isinstance(value, bool)
+
+
+def _check_seconds(timeout: object) -> None:
+    """``threading`` waits for about 292 years at most."""
+    fits = isinstance(timeout, (int, float)) and not isinstance(timeout, bool) and 0 <= timeout < threading.TIMEOUT_MAX
+    if timeout is not None and not fits:
+        raise ProgrammingError(f"timeout must be a number of seconds, or None, not {timeout!r}", sqlstate="22023")
+
+
+def _check_time(name: str, value: object) -> None:
+    if value is not None and not _is_whole(value):
+        raise ProgrammingError(f"{name} must be a time in whole µs since the epoch, not {value!r}", sqlstate="22023")
 
 
 def _memory_limit(value: int | str | None) -> int | None:
@@ -106,6 +127,21 @@ def _memory_limit(value: int | str | None) -> int | None:
             hint='give bytes, or a size with a unit: "512MB", "2GB"',
         )
     return size
+
+
+class _InUse:
+    """Kept by connections, cursors and subscriptions: when the last one goes without a ``close``, the database ends."""
+
+    def __init__(self, engine: Engine) -> None:
+        weakref.finalize(self, _abandoned, engine).atexit = False  # the interpreter's exit closes what is open
+
+
+def _abandoned(engine: Engine) -> None:
+    """On whatever thread drops the last reference, in the middle of whatever it does: the closing is another's."""
+    if engine.closed or engine.forked():
+        return
+    warnings.warn("a database was dropped without close()", ResourceWarning, stacklevel=1)
+    _thread.start_new_thread(engine.close, ())  # ``threading`` would take locks that this thread may hold
 
 
 class Connection:
@@ -126,9 +162,10 @@ class Connection:
     ProgrammingError = ProgrammingError
     NotSupportedError = NotSupportedError
 
-    def __init__(self, engine: Engine, *, owner: bool = False) -> None:
+    def __init__(self, engine: Engine, *, owner: bool = False, in_use: _InUse | None = None) -> None:
         self._engine = engine
         self._owner = owner
+        self._in_use = in_use
         self._session = Session(engine)
 
     # -- statements
@@ -136,7 +173,7 @@ class Connection:
     def cursor(self) -> Cursor:
         """A new cursor on this session."""
         self._session.check_usable()
-        return Cursor(self._session)
+        return Cursor(self._session, keeps=self._in_use)
 
     def execute(self, statement: str, parameters: Sequence[Any] | None = None) -> Cursor:
         """Runs one statement on a new cursor."""
@@ -201,6 +238,7 @@ class Connection:
         float is rounded for an integer column, a timestamp loses its time for a date.  Waits up to ``timeout`` seconds
         (None: as long as it takes) while maintenance is far behind; then 53300.
         """
+        _check_seconds(timeout)
         return self._session.append(table, self._table(table, data), timeout=timeout)
 
     def upsert(self, table: str, data: object, *, timeout: float | None = None) -> int:
@@ -209,6 +247,7 @@ class Connection:
         Columns that are not given take their DEFAULT, or NULL, there too: to change some columns of a row and keep the
         others, use UPDATE, or INSERT … ON CONFLICT … DO UPDATE SET.
         """
+        _check_seconds(timeout)
         return self._session.upsert(table, self._table(table, data), timeout=timeout)
 
     def delete(self, table: str, data: object, *, timeout: float | None = None) -> int:
@@ -216,6 +255,7 @@ class Connection:
 
         A row that is not there is an error (22023), and nothing is removed.
         """
+        _check_seconds(timeout)
         return self._session.delete(table, self._table(table, data), timeout=timeout)
 
     def _table(self, table: str, data: object) -> Any:
@@ -241,16 +281,22 @@ class Connection:
         ``as_of``: start at that time.  ``up_to``: end before it.  ``timeout``: iteration ends after that many seconds
         without news (None: never).
         """
+        _check_seconds(timeout)
+        _check_time("as_of", as_of)
+        _check_time("up_to", up_to)
+        if not isinstance(query, str):
+            raise ProgrammingError(f"a query is a str, not a {type(query).__name__}", sqlstate="42602")
         feed = self._session.subscribe(
             query, snapshot=snapshot, progress=progress, as_of=as_of, up_to=up_to, parameters=parameters
         )
-        return Subscription(feed, timeout)
+        return Subscription(feed, timeout, keeps=self._in_use)
 
     def wait_hydrated(self, name: str, *, timeout: float | None = None, progress: bool = False) -> None:
         """Waits until the view, materialized view or index has its first complete state.
 
         ``progress``: report on standard error.  Raises 57014 after ``timeout`` seconds, 42P01 for an unknown name.
         """
+        _check_seconds(timeout)
         with HydrationProgress(name, enabled=progress) as report:
             self._session.wait_hydrated(name, timeout=timeout, report=report.update)
 
@@ -282,7 +328,7 @@ class Connection:
     def session(self) -> Connection:
         """Another session on this database: own transaction, settings, prepared statements."""
         self._session.check_usable()
-        return Connection(self._engine)
+        return Connection(self._engine, in_use=self._in_use)
 
     def close(self) -> None:
         """Ends the session, rolling back; the connection that opened the database ends the database too."""

@@ -56,10 +56,12 @@ class Cursor:
     The rows of SUBSCRIBE come as they happen: fetching waits for them, and closing the cursor, or executing something
     else on it, ends the subscription.
     ``arraysize``: rows per ``fetchmany``.  ``time``: where the last answer or write stands on the timeline (µs).
+    ``keeps`` lives for as long as the cursor does.
     """
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, *, keeps: object = None) -> None:
         self._session = session
+        self._keeps = keeps
         self._outcome: Outcome | None = None
         self._subscription: Subscription | None = None
         self._rows: ResultSet | None = None  # the result, or the subscription's change at hand
@@ -105,7 +107,7 @@ class Cursor:
         outcome = run()
         self._outcome = outcome
         if outcome.feed is not None:
-            self._subscription = Subscription(outcome.feed, None)
+            self._subscription = Subscription(outcome.feed, None, keeps=self._keeps)
         self._show(outcome.result)
         return self
 

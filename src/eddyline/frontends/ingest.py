@@ -112,7 +112,9 @@ def _from_rows(data: Sequence[Any], columns: Mapping[str, SqlType]) -> pa.Table:
         names.update(dict.fromkeys(row))
     _check_names(names)
     arrays = [_array(name, [row.get(name) for row in data], columns.get(name)) for name in names]
-    return pa.Table.from_arrays(arrays, names=list(names)) if names else pa.table({})
+    if not names:  # rows all the same, of nothing but defaults
+        return pa.Table.from_struct_array(pa.array(data, pa.struct([])))
+    return pa.Table.from_arrays(arrays, names=list(names))
 
 
 def _check_names(names: Iterable[object]) -> None:

@@ -33,9 +33,11 @@ class Subscription:
     it; InterfaceError afterwards.  If something that it reads is dropped, an error (42P01) follows what came before.
 
     ``names`` and ``types``: the columns, mz_timestamp, mz_progressed and mz_diff first.
+    ``keeps`` lives for as long as the subscription does.
     """
 
-    def __init__(self, feed: SubscriptionFeed, timeout: float | None) -> None:
+    def __init__(self, feed: SubscriptionFeed, timeout: float | None, *, keeps: object = None) -> None:
+        self._keeps = keeps
         self._rows = SubscriptionRows(feed)
         self._timeout = timeout
         self._closed = False
