@@ -7,10 +7,14 @@ from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 from eddyline.adapter.engine import Engine
+from eddyline.adapter.named_statements import NamedStatement
 from eddyline.adapter.outcome import Outcome
+from eddyline.adapter.point_plan import AS_THEY_ARE
 from eddyline.adapter.prepare import Prepared
 from eddyline.adapter.quick_lookup import QuickLookup, quick_lookup
 from eddyline.adapter.settings import STRICT_SERIALIZABLE, InForce
+from eddyline.expr.ir import Literal
+from eddyline.sql.statements import Select
 
 __all__ = ["AskedLookups"]
 
@@ -69,6 +73,19 @@ class AskedLookups:
             strict = settings.isolation == STRICT_SERIALIZABLE
             lookup = quick_lookup(self._engine, prepared) if strict else None
             self._asked[key] = _Asked(version, settings, lookup, tried=True)
+
+    def answer_bound(
+        self, statement: NamedStatement, arguments: Sequence[Literal], settings: InForce
+    ) -> Outcome | None:
+        """As ``answer``, with literals."""
+        if statement.prepared.plan is None or any(a.type.kind not in AS_THEY_ARE for a in arguments):
+            return None
+        return self.answer(statement.asked_as, [a.value for a in arguments], settings)
+
+    def remember_bound(self, statement: NamedStatement, settings: InForce) -> None:
+        """As ``remember``."""
+        if isinstance(statement.prepared.statement, Select):
+            self.remember(statement.asked_as, (), statement.meaning[0], settings, statement.prepared)
 
     def clear(self) -> None:
         self._asked.clear()

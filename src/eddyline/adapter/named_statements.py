@@ -33,6 +33,14 @@ class NamedStatement:
     prepared: Prepared
     meaning: _Meaning
 
+    @property
+    def asked_as(self) -> str:
+        """Its text with the types of its parameters: what tells it from all that means something else at a time.
+
+        A text has no zeros.
+        """
+        return "\0".join((self.parsed.text, *map(str, self.prepared.param_types)))
+
     @staticmethod
     def bound(parsed: ParsedStatement, declared: Mapping[int, SqlType], catalog: SearchPathView) -> NamedStatement:
         prepared = bind_parsed(parsed, catalog, None, dict(declared))

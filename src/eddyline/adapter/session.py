@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import re
 import threading
-import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -23,29 +21,25 @@ from eddyline.adapter.copy import HANDED_OVER, copy
 from eddyline.adapter.cursors import Cursors
 from eddyline.adapter.define import Definition, commit_with_definitions, define
 from eddyline.adapter.engine import Engine
-from eddyline.adapter.explain import Analyzed, explain, explain_analyzed
-from eddyline.adapter.finishing import Finishing, constant_value, finishing
+from eddyline.adapter.explain import explain
+from eddyline.adapter.finishing import constant_value
 from eddyline.adapter.hydration import dataflows_behind, wait_hydrated
 from eddyline.adapter.named_statements import NamedStatement, SessionStatements, aborted
-from eddyline.adapter.outcome import Outcome, ResultSet, SubscriptionFeed
-from eddyline.adapter.pending_reads import answer_with_pending, reads_pending
+from eddyline.adapter.outcome import Outcome, SubscriptionFeed
 from eddyline.adapter.prepare import Prepared, bind_parsed, literals_of, prepare_text
 from eddyline.adapter.read import (
     Interrupt,
-    ReadAnswer,
     ReadContext,
-    answer_read,
 )
-from eddyline.adapter.read_plan import ReadPlan, plan_read
+from eddyline.adapter.read_plan import plan_read
+from eddyline.adapter.selecting import explain_analyze, select
 from eddyline.adapter.setting_statements import literal_result, set_setting, set_transaction, show_replica, show_setting
-from eddyline.adapter.settings import Settings, duration_s, isolation_level
-from eddyline.adapter.subscribe import open_subscription
+from eddyline.adapter.settings import Settings, SettingsState, duration_s, isolation_level
+from eddyline.adapter.subscribe import open_subscription, subscribe_text
 from eddyline.adapter.system_settings import MAX_SUBSCRIPTION_BACKLOG
 from eddyline.adapter.transaction import Transaction
 from eddyline.errors import Error, InterfaceError, make_error, unsupported
 from eddyline.expr.ir import Literal
-from eddyline.plan.relation import Relation
-from eddyline.protocol.read_costs import ReadBounds
 from eddyline.repr.batch import Batch
 from eddyline.repr.time import Time
 from eddyline.repr.types import SqlType
@@ -59,7 +53,6 @@ __all__ = ["Session"]
 T = TypeVar("T")
 #: I: no transaction, T: in one, E: in one that has failed
 TransactionStatus: TypeAlias = str
-_NAME = re.compile(r"\s*[^\W\d]\w*(\.[^\W\d]\w*)?\s*")
 _MANY_ROWS = 2_000  # rows of executemany that become columns at a time
 _DEFINITIONS = get_args(Definition)
 _ALLOWED_WHEN_FAILED = (st.Rollback, st.RollbackTo, st.Commit)
@@ -94,6 +87,11 @@ class Session:
     def in_transaction(self) -> bool:
         return self._transaction is not None and not self._transaction.implicit
 
+    @property
+    def settings_state(self) -> SettingsState:
+        """What was set; another object after each change."""
+        return self._settings.state
+
     def setting(self, name: str) -> str:
         """The value in force; 42704."""
         return self._settings.get(name)
@@ -102,14 +100,9 @@ class Session:
         """As SET does; 42704, 55P02, 22023."""
         self._settings.set(name, (value,), local=False)
 
-    @property
-    def idle_timeout_s(self) -> float | None:
-        """How long a client may say nothing outside of a transaction; None: as long as it likes."""
-        return duration_s(self._settings.get("idle_session_timeout"))
-
-    @property
-    def idle_in_transaction_timeout_s(self) -> float | None:
-        return duration_s(self._settings.get("idle_in_transaction_session_timeout"))
+    def duration_s(self, name: str) -> float | None:
+        """The setting of that name, which is a duration; None for none."""
+        return duration_s(self._settings.get(name))
 
     @property
     def zone(self) -> str | None:
@@ -167,11 +160,21 @@ class Session:
     def execute_bound(self, statement: NamedStatement, arguments: Sequence[Literal], *, file: Any = None) -> Outcome:
         """As ``execute``, with literals of the statement's parameter types."""
         literals = tuple(arguments)
-        return self._apart(
+        alone = file is None and self._transaction is None and not self._block
+        if alone:
+            with self._turn:
+                self.check_usable()
+                quick = self._asked.answer_bound(statement, literals, self._settings.in_force)
+                if quick is not None:
+                    return quick
+        outcome = self._apart(
             lambda: self._counted(
                 lambda interrupt: self._execute_with(statement.prepared, lambda: literals, interrupt, file)
             )
         )
+        if alone:
+            self._asked.remember_bound(statement, self._settings.in_force)
+        return outcome
 
     # -- blocks: statements that a client sends together --------------------------------------------------------------
 
@@ -604,7 +607,7 @@ class Session:
         statement = prepared.statement
         match statement:
             case st.Select():
-                return self._select(context, statement, prepared.plan, literals)
+                return select(context, statement, prepared.plan, literals)
             case st.Insert():
                 return write.insert(context, statement, literals, prepared.plan)
             case st.Update():
@@ -624,7 +627,7 @@ class Session:
             case st.Subscribe():
                 return self._subscribe(context, statement, literals)
             case st.Explain() if statement.analyze:
-                return Outcome("EXPLAIN", self._explain_analyze(context, statement, literals))
+                return Outcome("EXPLAIN", explain_analyze(context, statement, literals))
             case st.Explain():
                 return Outcome("EXPLAIN", explain(statement, context.catalog))
             case st.ShowObjects():
@@ -656,51 +659,11 @@ class Session:
         if isinstance(query, st.Subscribe):
             outcome = self._subscribe(context, query, literals)
         else:
-            outcome = self._select(context, query, plan_read(query.query.relation, context.catalog), literals)
+            outcome = select(context, query, plan_read(query.query.relation, context.catalog), literals)
         self.cursors.declare(statement, outcome)
         if self._transaction is None:
             self.cursors.end_transaction(committed=True)
         return Outcome("DECLARE CURSOR")
-
-    def _select(
-        self, context: ReadContext, statement: st.Select, plan: ReadPlan | None, literals: tuple[Literal, ...]
-    ) -> Outcome:
-        answer, end = self._answer(context, statement, plan, literals)
-        result = end.result(answer.rows, answer.at, context.bounds)
-        return Outcome(f"SELECT {result.rows}", result)
-
-    def _explain_analyze(self, context: ReadContext, statement: st.Explain, literals: tuple[Literal, ...]) -> ResultSet:
-        """Runs the read, and says where its time went instead of what it found."""
-        select = statement.statement
-        assert isinstance(select, st.Select)
-        start = time.perf_counter_ns()
-        plan = plan_read(select.query.relation, context.catalog)
-        planned = time.perf_counter_ns()
-        answer, last_step = self._answer(context, select, plan, literals)
-        answered = time.perf_counter_ns()
-        rows = last_step.result(answer.rows, answer.at, context.bounds).rows
-        end = time.perf_counter_ns()
-        isolation = context.transaction.isolation if select.as_of is None else "as of"
-        run = Analyzed(answer, rows, isolation, planned - start, end - answered, end - planned)
-        return explain_analyzed(statement, run, context.catalog)
-
-    def _answer(
-        self, context: ReadContext, statement: st.Select, plan: ReadPlan | None, literals: tuple[Literal, ...]
-    ) -> tuple[ReadAnswer, Finishing]:
-        """The rows of a SELECT before they are finished, and what finishes them."""
-        query, bounds = statement.query, context.bounds
-        relation: Relation = query.relation
-        as_of = time_asked(statement.as_of, literals, context)
-        if context.transaction.changed and as_of is not None:
-            raise make_error("0A000", "AS OF is not supported in a transaction that has written")
-        # What a LIMIT leaves is known only in the end.
-        walked = bounds if query.limit is None else ReadBounds(memory=bounds.memory)
-        end = finishing(query, literals)
-        if reads_pending(context, relation):
-            return answer_with_pending(context, relation, literals, plan, bounds=walked), end
-        assert plan is not None
-        answer = answer_read(context, plan, relation, literals, bounds=walked, as_of=as_of, first=end.first)
-        return answer, end
 
     # -- bulk calls -------------------------------------------------------------------------------------------------
 
@@ -767,14 +730,10 @@ class Session:
         up_to: int | None,
         parameters: Sequence[Any] | None,
     ) -> SubscriptionFeed:
-        options = f"WITH (SNAPSHOT = {str(snapshot).lower()}, PROGRESS = {str(progress).lower()})"
-        bounds = ("" if as_of is None else f" AS OF {int(as_of)}") + ("" if up_to is None else f" UP TO {int(up_to)}")
-        named = (
-            resolve_name(query, self._catalog(), self._settings.in_force.search_path)[1] is not None
-            or _NAME.fullmatch(query) is not None  # of nothing: then the error says so
-        )
-        text = f"SUBSCRIBE TO {query}" if named else f"SUBSCRIBE ({query.rstrip().rstrip(';')})"
-        outcome = self.execute(f"{text}{bounds} {options}", parameters)
+        catalog, path = self._catalog(), self._settings.in_force.search_path
+        named = resolve_name(query, catalog, path)[1] is not None
+        text = subscribe_text(query, named=named, snapshot=snapshot, progress=progress, as_of=as_of, up_to=up_to)
+        outcome = self.execute(text, parameters)
         assert outcome.feed is not None
         return outcome.feed
 

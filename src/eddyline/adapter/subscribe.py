@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import logging
+import re
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
@@ -26,12 +27,13 @@ from eddyline.repr.time import EMPTY, Frontier, Time
 from eddyline.sql.catalog_view import CatalogItem
 from eddyline.sql.statements import Subscribe
 
-__all__ = ["open_subscription"]
+__all__ = ["open_subscription", "subscribe_text"]
 
 _log = logging.getLogger("eddyline.engine")
 
 _ids = itertools.count(1)
 _TICK_S = 0.05
+_NAME = re.compile(r"\s*[^\W\d]\w*(\.[^\W\d]\w*)?\s*")
 _PROGRESS_S = 1.0
 
 
@@ -101,6 +103,18 @@ def _dropped_error(item: CatalogItem) -> Error:
         f'the subscription was ended: {item.kind.value} "{item.name}", which it reads, was dropped',
         hint="Subscribe again to what there is now.",
     )
+
+
+def subscribe_text(
+    query: str, *, named: bool, snapshot: bool, progress: bool, as_of: int | None, up_to: int | None
+) -> str:
+    """The statement that subscribes to ``query``: a SELECT, or the name of an object, which ``named`` says there is."""
+    options = f"WITH (SNAPSHOT = {str(snapshot).lower()}, PROGRESS = {str(progress).lower()})"
+    bounds = ("" if as_of is None else f" AS OF {int(as_of)}") + ("" if up_to is None else f" UP TO {int(up_to)}")
+    # A name of nothing is taken for a name too: then the error says so.
+    called = named or _NAME.fullmatch(query) is not None
+    what = f"TO {query}" if called else f"({query.rstrip().rstrip(';')})"
+    return f"SUBSCRIBE {what}{bounds} {options}"
 
 
 class _Running:

@@ -154,3 +154,41 @@ def test_user_and_database_may_be_any(served: ServedDatabase) -> None:
     with psycopg.connect(host=served.host, port=served.port, user="somebody", dbname="anything") as connection:
         assert connection.execute("SELECT 1").fetchone() == (1,)
         assert connection.info.server_version == 150000
+
+
+QUERIES = (
+    "SELECT a, b, c, d, e FROM t WHERE a = %s",
+    "SELECT * FROM t WHERE d = %s",
+    "SELECT a FROM t WHERE c = %s",
+)
+
+
+@pytest.mark.parametrize("binary", [False, True])
+def test_lookups_that_are_asked_again_say_what_the_first_one_said(pg: Connection, binary: bool) -> None:
+    pg.execute("CREATE TABLE t (a int PRIMARY KEY, b bigint, c text, d smallint, e boolean, f numeric, g date)")
+    columns = "x, x * 10000000000, repeat('é', x % 4), x, x % 2 = 0, x / 4.0, '2024-01-01'"
+    pg.execute(f"INSERT INTO t SELECT {columns} FROM generate_series(1, 50) x")
+    pg.execute("INSERT INTO t VALUES (99)")
+    pg.execute("CREATE INDEX by_d ON t (d)")
+    cursor = pg.cursor(binary=binary)
+
+    def asked(query: str, value: object) -> list[tuple[object, ...]]:
+        return cursor.execute(query, [value], prepare=True).fetchall()
+
+    for query in QUERIES:
+        values: list[object] = ["", "é", "no"] if query.endswith("c = %s") else [1, 4, 99, 1000, 2**40]
+        first = [sorted(asked(query, v), key=str) for v in values]
+        for _ in range(3):
+            assert [sorted(asked(query, v), key=str) for v in values] == first
+    query = "SELECT c FROM t WHERE a = %s"
+    assert [asked(query, 2) for _ in range(4)] == [[("éé",)]] * 4
+    pg.execute("UPDATE t SET c = 'new' WHERE a = 2")
+    assert asked(query, 2) == [("new",)]
+    with pg.transaction():
+        pg.execute("UPDATE t SET c = 'mine' WHERE a = 2")
+        assert asked(query, 2) == [("mine",)]
+    pg.execute("DROP INDEX by_d")
+    assert asked(query, 2) == [("mine",)]
+    pg.execute("DROP TABLE t")
+    with pytest.raises(psycopg.errors.UndefinedTable):
+        asked(query, 2)

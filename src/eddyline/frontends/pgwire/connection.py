@@ -140,10 +140,10 @@ class WireConnection:
             return _AUTHENTICATION_S, make_error("57014", "canceling authentication due to timeout")
         session = conversation.session
         if session.status == "I":
-            return session.idle_timeout_s, make_error("57P05", "terminating connection due to idle-session timeout")
-        return session.idle_in_transaction_timeout_s, make_error(
-            "25P03", "terminating connection due to idle-in-transaction timeout"
-        )
+            patience = session.duration_s("idle_session_timeout")
+            return patience, make_error("57P05", "terminating connection due to idle-session timeout")
+        patience = session.duration_s("idle_in_transaction_session_timeout")
+        return patience, make_error("25P03", "terminating connection due to idle-in-transaction timeout")
 
     async def _advance(self, data: bytes) -> None:
         """Feeds the backend and does what it wants, until it wants more bytes."""

@@ -46,7 +46,7 @@ from eddyline.frontends.pgwire.client_messages import (
 )
 from eddyline.frontends.pgwire.copy_in import CopyIn
 from eddyline.frontends.pgwire.portals import Portal, arguments_of, formats_of
-from eddyline.frontends.pgwire.rows import copy_lines, data_rows, rows_at_once
+from eddyline.frontends.pgwire.rows import copy_lines, data_rows, ready_rows, rows_at_once
 from eddyline.frontends.pgwire.steps import Finish, Send, Step, WaitForNews
 from eddyline.frontends.pgwire.type_ids import declared_type, shape_of
 from eddyline.repr.types import SqlType
@@ -92,6 +92,7 @@ class Conversation:
         self._out: list[bytes] = []
         self._out_bytes = 0
         self._told: dict[str, str] = {}  # settings, as the client knows them
+        self._told_of: object = None  # the state of the session's settings of which it was told
         self._unnamed: NamedStatement | None = None
         self._has_unnamed = False  # it may be there and be empty
         self._empty: set[str] = set()  # names of prepared statements without a statement
@@ -271,6 +272,10 @@ class Conversation:
 
     def _tell_settings(self) -> None:
         """What has changed of the settings that clients are told."""
+        state = self._session.settings_state
+        if state is self._told_of:
+            return
+        self._told_of = state
         for name in REPORTED:
             value = self._session.setting(name)
             if value != self._told.get(name):
@@ -571,6 +576,11 @@ class Conversation:
     def _give_rows(self, portal: Portal, stop: int) -> _Handler:
         result, zone = portal.rows, self._zone
         assert result is not None
+        few = ready_rows(result, portal.formats) if portal.given == 0 and stop == result.rows else None
+        if few is not None:
+            self._say(few)
+            portal.given = stop
+            return
         step = rows_at_once(result)
         while portal.given < stop:
             self._check_cancelled()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -10,6 +11,7 @@ from eddyline.adapter.outcome import Outcome, ResultSet
 from eddyline.adapter.result_columns import Columns
 from eddyline.adapter.subscription_rows import SubscriptionRows
 from eddyline.errors import Error, make_error
+from eddyline.expr.arithmetic import INTEGER_LIMITS
 from eddyline.expr.binary_io import parse_binary
 from eddyline.expr.ir import Literal
 from eddyline.expr.text_io import parse_literal
@@ -19,6 +21,7 @@ from eddyline.repr.types import Kind, SqlType
 
 __all__ = ["Portal", "arguments_of", "formats_of"]
 
+_DIGITS = re.compile(rb"-?[0-9]{1,19}")
 _TEXTS = (Kind.TEXT, Kind.VARCHAR, Kind.BPCHAR)
 
 
@@ -78,6 +81,9 @@ def _argument(value: bytes | None, sql_type: SqlType, code: int, number: int, zo
             return Literal(parse_binary(value, sql_type), sql_type)
         if b"\x00" in value:
             raise make_error("22021", 'invalid byte sequence for encoding "UTF8": 0x00')
+        limits = INTEGER_LIMITS.get(sql_type.kind)
+        if limits is not None and _DIGITS.fullmatch(value) and limits[0] <= int(value) <= limits[1]:
+            return Literal(int(value), sql_type)  # as reading it would give, which takes an array
         text = decoded(value)
         return Literal(text if sql_type.kind in _TEXTS else parse_literal(text, sql_type, zone), sql_type)
     except Error as error:

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Final
+import struct
+from collections.abc import Callable, Sequence
+from typing import Any, Final
 
 from eddyline.adapter.copy_to import Lines
 from eddyline.adapter.outcome import ResultSet
 from eddyline.expr.binary_io import binary_cells, framed, messages, text_cells
 from eddyline.expr.timezone import UTC, Zone
+from eddyline.repr.types import Kind
 
-__all__ = ["copy_lines", "data_rows", "rows_at_once"]
+__all__ = ["copy_lines", "data_rows", "ready_rows", "rows_at_once"]
 
 #: at most so many rows, and about so many bytes, are encoded by one call
 _MOST_ROWS: Final = 1000
 _AIMED_BYTES: Final = 256 << 10
+_FEW_ROWS: Final = 20
 _DATA_ROW: Final = ord("D")
 _COPY_DATA: Final = ord("d")
 
@@ -25,6 +28,44 @@ def rows_at_once(result: ResultSet) -> int:
         return 1
     average = max(1, sum(int(c.nbytes) for c in result.columns) // result.rows)
     return max(1, min(_MOST_ROWS, _AIMED_BYTES // average))
+
+
+def ready_rows(result: ResultSet, formats: Sequence[int]) -> bytes | None:
+    """The DataRow messages of a few rows whose values are at hand; None where they are not, or need more than that.
+
+    Arrow's arrays of so few values cost more than all of this.
+    """
+    if result.ready is None or result.rows > _FEW_ROWS:
+        return None
+    writers = [_WRITERS.get((t.kind, code)) for t, code in zip(result.types, formats, strict=True)]
+    if None in writers:
+        return None
+    rows = []
+    for row in result.ready:
+        cells = [_NULL if v is None else write(v) for v, write in zip(row, writers, strict=True)]  # type: ignore[misc]  # none is None
+        body = b"".join(cells)
+        rows.append(b"D" + struct.pack("!ih", len(body) + 6, len(cells)) + body)
+    return b"".join(rows)
+
+
+def _cell(data: bytes) -> bytes:
+    return struct.pack("!i", len(data)) + data
+
+
+def _text(value: Any) -> bytes:
+    return _cell(str(value).encode())
+
+
+_NULL: Final = b"\xff\xff\xff\xff"
+_WRITERS: Final[dict[tuple[Kind, int], Callable[[Any], bytes]]] = {
+    **{(kind, 0): _text for kind in (Kind.SMALLINT, Kind.INTEGER, Kind.BIGINT)},
+    **{(kind, code): _text for kind in (Kind.TEXT, Kind.VARCHAR) for code in (0, 1)},
+    (Kind.BOOLEAN, 0): lambda value: _cell(b"t" if value else b"f"),
+    (Kind.BOOLEAN, 1): lambda value: _cell(b"\1" if value else b"\0"),
+    (Kind.SMALLINT, 1): lambda value: _cell(struct.pack("!h", value)),
+    (Kind.INTEGER, 1): lambda value: _cell(struct.pack("!i", value)),
+    (Kind.BIGINT, 1): lambda value: _cell(struct.pack("!q", value)),
+}
 
 
 def data_rows(result: ResultSet, formats: Sequence[int], start: int, stop: int, zone: Zone = UTC) -> bytes:
