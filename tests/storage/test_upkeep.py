@@ -82,3 +82,28 @@ def test_it_writes_what_nobody_waits_for_again_after_a_failure(
         continue
     upkeep.close()
     assert Database(database.files.crash(random.Random(1))).acknowledged == database.visible  # type: ignore[attr-defined]  # likewise
+
+
+def test_a_fault_of_ours_does_not_end_it(
+    database: Database, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    step = database.compaction.step
+    faults = ["once"]
+
+    def broken() -> bool:
+        if faults:
+            raise RuntimeError(faults.pop())
+        return step()
+
+    monkeypatch.setattr(database.compaction, "step", broken)
+    upkeep = Upkeep(database.group, database.compaction)
+    with caplog.at_level(logging.WARNING, "eddyline.storage"):
+        upkeep.start()
+        while faults:
+            continue
+        assert database.queue({"t": {(1, "a"): 1}}, Changes(), wait=False).early
+        upkeep.wake()
+        while database.group.behind:
+            continue
+        upkeep.close()
+    assert any(record.exc_info for record in caplog.records), "it says where it was"

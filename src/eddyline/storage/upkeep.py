@@ -57,12 +57,15 @@ class Upkeep:
             try:
                 self._tidy()
                 self._failing = False
-            except Error as problem:
-                level = logging.DEBUG if self._failing else logging.WARNING
-                _log.log(level, "the directory could not be tidied up: %s", problem.message)
-                self._failing = True
-                self._ending.wait(_AFTER_FAILURE_S)
-                self._wanted.set()
+            except Exception as problem:  # noqa: BLE001 - whatever it was: acknowledged commits wait to be written
+                self._failed(problem)
+
+    def _failed(self, problem: Exception) -> None:
+        level = logging.DEBUG if self._failing else logging.WARNING
+        _log.log(level, "the directory could not be tidied up: %s", problem, exc_info=not isinstance(problem, Error))
+        self._failing = True
+        self._ending.wait(_AFTER_FAILURE_S)
+        self._wanted.set()
 
     def _tidy(self) -> None:
         if self._group.behind:
