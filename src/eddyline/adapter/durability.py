@@ -95,7 +95,8 @@ class Durability:
     def backup(self, path: str | os.PathLike[str]) -> int:
         """Copies the directory, with all that was acknowledged, to ``path``; see ``copy_database``."""
         self.group.flush()
-        return copy_database(self.files, files_of(path))
+        with self.group.keeping_files():
+            return copy_database(self.files, files_of(path))
 
     def close(self) -> None:
         """Writes what is left and gives the directory back.  Raises what kept acknowledged commits from it."""

@@ -36,35 +36,39 @@ def copy_database(source: Files, target: Files) -> int:
             raise make_error("42809", f'directory "{source.title}" is not a database', hint="There is nothing to copy.")
     except OSError as error:
         raise file_error(error, "open", source.title) from error
+    begun = False
     try:
         if target.names():
             raise make_error(
                 "58P02", f'directory "{target.title}" is not empty', hint="Give the copy a directory of its own."
             )
+        begun = True
         target.create(_UNFINISHED_NAME).close()
-        for attempt in range(_ATTEMPTS):
-            try:
-                size = _copy(source, target)
-            except _Outdated:
-                _clear(target)
-                continue
-            except InternalError:
-                # A log file that is just being begun looks like a damaged one; it does not for long.
-                if attempt >= _DAMAGED_ATTEMPTS:
-                    raise
-                _clear(target)
-                continue
-            write_format(target)
-            target.remove(_UNFINISHED_NAME)
-            target.sync_names()
-            return size
+        size = _copied(source, target)
+        write_format(target)
+        target.remove(_UNFINISHED_NAME)
+        target.sync_names()
     except OSError as error:
-        _give_up(target)
+        _give_up(target, begun=begun)
         raise file_error(error, "copy to", target.title) from error
     except BaseException:
-        _give_up(target)
+        _give_up(target, begun=begun)
         raise
-    _give_up(target)
+    return size
+
+
+def _copied(source: Files, target: Files) -> int:
+    """Copies until that succeeds without anything having gone meanwhile."""
+    for attempt in range(_ATTEMPTS):
+        try:
+            return _copy(source, target)
+        except _Outdated:
+            _clear(target)
+        except InternalError:
+            # A log file that is just being begun looks like a damaged one; it does not for long.
+            if attempt >= _DAMAGED_ATTEMPTS:
+                raise
+            _clear(target)
     raise make_error(
         "55006", f'directory "{source.title}" changes faster than it can be copied', hint="Try again, or elsewhere."
     )
@@ -158,8 +162,9 @@ def _clear(target: Files) -> None:
             target.remove(name)
 
 
-def _give_up(target: Files) -> None:
-    """Removes the beginnings of a copy, unless there was something else before."""
-    if _UNFINISHED_NAME in target.names():
+def _give_up(target: Files, *, begun: bool) -> None:
+    """Removes what there is of a copy, and what says that it is not finished last."""
+    if begun:
         _clear(target)
-        target.remove(_UNFINISHED_NAME)
+        if _UNFINISHED_NAME in target.names():
+            target.remove(_UNFINISHED_NAME)

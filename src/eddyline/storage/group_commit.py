@@ -152,6 +152,17 @@ class GroupCommit:
         with self._turn:
             yield self._log
 
+    @contextmanager
+    def keeping_files(self) -> Iterator[None]:
+        """Meanwhile no file goes, so that a copy of them can be taken."""
+        with self.exclusive() as log:
+            log.pins += 1
+        try:
+            yield
+        finally:
+            with self.exclusive() as log:
+                log.pins -= 1
+
     def record(self, record: Installed | Released) -> None:
         """Writes what compaction has to say, safely, and removes what is not needed then."""
         with self._turn:

@@ -156,6 +156,8 @@ class DurableLog:
         self._unapplied: list[Record] = []
         self._unsafe_spans: list[tuple[str, int, int]] = []
         self._leftover: list[str] = []  # names to be removed
+        #: how many want files to stay, though nothing else needs them
+        self.pins = 0
 
     @property
     def present(self) -> LogSpan:
@@ -392,6 +394,8 @@ class DurableLog:
 
         A file that cannot be removed is left for the next opening.
         """
+        if self.pins:
+            return
         if self._synced <= self._head_bytes or self._synced < self._end:
             return  # just begun; or what says that they are not needed is left to the system to write
         names, self._leftover = self._leftover, []
