@@ -70,6 +70,14 @@ def test_cancel_requests_end_what_runs(pg: Connection) -> None:
     assert pg.execute("SELECT 1").fetchone() == (1,)
 
 
+def test_a_copy_that_waits_for_data_is_cancelled(pg: Connection) -> None:
+    pg.execute("CREATE TABLE t (a int)")
+    with pytest.raises(psycopg.errors.QueryCanceled), pg.cursor().copy("COPY t FROM STDIN") as copy:
+        copy.write("1\n")
+        pg.cancel_safe(timeout=30)
+    assert pg.execute("SELECT count(*) FROM t").fetchone() == (0,)
+
+
 def test_a_cancel_request_with_a_wrong_secret_is_nobodys(served: ServedDatabase) -> None:
     with socket.create_connection((served.host, served.port), timeout=30) as connection:
         connection.sendall(struct.pack("!iiiI", 16, 80877102, 1, 12345))
@@ -156,7 +164,7 @@ def test_too_many_connections_are_refused_and_places_come_back() -> None:
 
 def test_many_idle_connections_need_few_threads(served: ServedDatabase) -> None:
     before = threading.active_count()
-    connections = [raw(served) for _ in range(150)]
+    connections = [raw(served) for _ in range(400)]
     assert threading.active_count() - before < 30
     for connection in connections:
         connection.sendall(query("SELECT 1"))

@@ -12,19 +12,14 @@ I3  statements outside of a transaction block that come between two Syncs, or in
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Generator, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Generator, Iterator
 from typing import Any, Final, TypeAlias
 
-from eddyline.adapter.copy import HANDED_OVER
-from eddyline.adapter.copy_to import CopyWriter
 from eddyline.adapter.named_statements import NamedStatement
-from eddyline.adapter.outcome import Outcome, SubscriptionFeed
-from eddyline.adapter.result_columns import CopyShape, copy_shape
+from eddyline.adapter.result_columns import copy_shape
 from eddyline.adapter.session import Session
 from eddyline.adapter.subscription_rows import SubscriptionRows
 from eddyline.errors import Error, InternalError, make_error, unsupported
-from eddyline.expr.ir import Literal
 from eddyline.expr.timezone import UTC, Zone, zone_of
 from eddyline.frontends.pgwire import server_messages as say
 from eddyline.frontends.pgwire.client_messages import (
@@ -44,13 +39,14 @@ from eddyline.frontends.pgwire.client_messages import (
     Sync,
     Terminate,
 )
-from eddyline.frontends.pgwire.copy_in import CopyIn
+from eddyline.frontends.pgwire.copying import AwaitMessage, Copying
+from eddyline.frontends.pgwire.output import Output
 from eddyline.frontends.pgwire.portals import Portal, arguments_of, formats_of
-from eddyline.frontends.pgwire.rows import copy_lines, data_rows, ready_rows, rows_at_once
+from eddyline.frontends.pgwire.rows import data_rows, ready_rows, rows_at_once
 from eddyline.frontends.pgwire.steps import Finish, Send, Step, WaitForNews
 from eddyline.frontends.pgwire.type_ids import declared_type, shape_of
 from eddyline.repr.types import SqlType
-from eddyline.sql.statements import CloseCursor, Copy, CopyFormat
+from eddyline.sql.statements import CloseCursor
 
 __all__ = ["REPORTED", "Conversation"]
 
@@ -71,16 +67,10 @@ REPORTED: Final = (
     "standard_conforming_strings",
     "TimeZone",
 )
-_FLUSH_BYTES: Final = 64 << 10
 _SYNC: Final = ord("S")
 
 
-class _AwaitCopy:
-    """The statement goes on with the next message of the client's."""
-
-
-_AWAIT_COPY: Final = _AwaitCopy()
-_Handler: TypeAlias = Generator["Step | _AwaitCopy", "ClientMessage | None", None]
+_Handler: TypeAlias = Generator["Step | AwaitMessage", "ClientMessage | None", None]
 
 
 class Conversation:
@@ -89,8 +79,8 @@ class Conversation:
     def __init__(self, session: Session, wake: Callable[[], None]) -> None:
         self._session = session
         self._wake = wake
-        self._out: list[bytes] = []
-        self._out_bytes = 0
+        self._output = Output()
+        self._say = self._output.say
         self._told: dict[str, str] = {}  # settings, as the client knows them
         self._told_of: object = None  # the state of the session's settings of which it was told
         self._unnamed: NamedStatement | None = None
@@ -102,6 +92,7 @@ class Conversation:
         self._waits: _Handler | None = None  # the handler that takes the next message: COPY FROM STDIN
         self._busy = False
         self._cancelled = False
+        self._copying = Copying(session, self._output, wake, self._check_cancelled)
         self._process = 0
         self._statements = 0  # run so far; with the process it names a statement in the log
 
@@ -123,6 +114,7 @@ class Conversation:
         if self._busy:
             self._cancelled = True
             self._session.cancel()
+            self._copying.cancel()
             self._wake()
 
     def close(self) -> None:
@@ -137,18 +129,7 @@ class Conversation:
 
     def take(self) -> bytes:
         """What is to be sent."""
-        data = b"".join(self._out)
-        self._out.clear()
-        self._out_bytes = 0
-        return data
-
-    def _say(self, data: bytes) -> None:
-        self._out.append(data)
-        self._out_bytes += len(data)
-
-    def _flushed(self) -> Iterator[Step]:
-        if self._out_bytes >= _FLUSH_BYTES:
-            yield Send(self.take())
+        return self._output.take()
 
     # -- messages -------------------------------------------------------------------------------------------------
 
@@ -162,7 +143,7 @@ class Conversation:
         try:
             step = handler.send(sent)
             while True:
-                if isinstance(step, _AwaitCopy):
+                if isinstance(step, AwaitMessage):
                     self._waits = handler
                     return
                 yield step
@@ -226,7 +207,7 @@ class Conversation:
                 self._end_block()
                 yield from self._ready()
             case Flush():
-                yield Send(self.take())
+                yield Send(self._output.take())
             case Terminate():
                 yield Finish()
             case CopyData() | CopyDone() | CopyFail():
@@ -249,7 +230,7 @@ class Conversation:
             self._retire_portals()
         self._tell_settings()
         self._say(say.ready_for_query(status))
-        yield from self._flushed()
+        yield from self._output.flushed()
 
     def _end_block(self) -> None:
         if self._in_block:
@@ -444,9 +425,9 @@ class Conversation:
         self._statements += 1
         copied = copy_shape(statement.prepared.statement)
         if copied is not None and copied.inwards:
-            portal.outcome = yield from self._copy_in(statement, portal.arguments, copied)
+            portal.outcome = yield from self._copying.copy_in(statement, portal.arguments, copied)
         elif copied is not None:
-            portal.outcome = yield from self._copy_out(statement, portal.arguments, copied)
+            portal.outcome = yield from self._copying.copy_out(statement, portal.arguments, copied)
         else:
             portal.outcome = self._session.execute_bound(statement, portal.arguments)
         outcome = portal.outcome
@@ -458,100 +439,6 @@ class Conversation:
         portal.rows = outcome.result
         if described:
             self._describe_columns(portal)
-
-    def _copy_in(
-        self, statement: NamedStatement, arguments: Sequence[Literal], copied: CopyShape
-    ) -> Generator[Any, Any, Outcome]:
-        self._say(say.copy_response(b"G", copied.columns, binary=copied.binary))
-        yield Send(self.take())
-        copy = CopyIn(lambda pieces: self._session.execute_bound(statement, arguments, file=pieces))
-        reason = make_error("08006", "the connection was lost during COPY from stdin")
-        try:
-            while True:
-                message = yield _AWAIT_COPY
-                match message:
-                    case CopyData():
-                        copy.feed(message.data)
-                    case CopyDone():
-                        return copy.finish()
-                    case CopyFail():
-                        reason = make_error("57014", f"COPY from stdin failed: {message.reason}")
-                        raise reason
-                    case Sync() | Flush():
-                        continue
-                    case _:
-                        name = type(message).__name__
-                        reason = make_error("08P01", f"unexpected message {name} during COPY from stdin")
-                        raise reason
-        finally:
-            copy.give_up(reason)
-
-    def _copy_out(
-        self, statement: NamedStatement, arguments: Sequence[Literal], copied: CopyShape
-    ) -> Generator[Any, Any, Outcome]:
-        """All of the rows; the outcome has none left."""
-        copy = statement.prepared.statement
-        assert isinstance(copy, Copy), "its shape was asked for"
-        outcome = self._session.execute_bound(statement, arguments, file=HANDED_OVER)
-        if outcome.feed is not None:
-            return (yield from self._copy_changes(copy, outcome.feed, copied))
-        result = outcome.result
-        assert result is not None, "a query's rows"
-        if copied.binary and copy.format is CopyFormat.PARQUET:
-            raise unsupported("COPY TO STDOUT with format parquet to a client", hint="Use text, csv or binary.")
-        writer = CopyWriter(copy, result.names, result.types)
-        self._say(say.copy_response(b"H", copied.columns, binary=copied.binary))
-        before = self._copy_head(writer, copied)
-        step = rows_at_once(result)
-        for start in range(0, result.rows, step):
-            self._check_cancelled()
-            rows = min(step, result.rows - start)
-            lines = writer.rows([c.slice(start, rows) for c in result.columns], rows)
-            self._say(copy_lines(lines, before))
-            before = b""
-            yield from self._flushed()
-        self._copy_tail(before + writer.end())
-        return replace(outcome, result=None)
-
-    def _copy_changes(self, copy: Copy, feed: SubscriptionFeed, copied: CopyShape) -> Generator[Any, Any, Outcome]:
-        feed.on_news(self._wake)
-        changes = SubscriptionRows(feed)
-        try:
-            writer = CopyWriter(copy, changes.names, changes.types)
-            self._say(say.copy_response(b"H", copied.columns, binary=copied.binary))
-            before, total = self._copy_head(writer, copied), 0
-            while not changes.ended:
-                self._check_cancelled()
-                rows = changes.next_rows(0)
-                if rows is None:
-                    yield Send(self.take())
-                    if not changes.ended:
-                        yield WaitForNews()
-                    continue
-                step = rows_at_once(rows)
-                for start in range(0, rows.rows, step):
-                    count = min(step, rows.rows - start)
-                    lines = writer.rows([c.slice(start, count) for c in rows.columns], count)
-                    self._say(copy_lines(lines, before))
-                    before, total = b"", total + count
-                    yield from self._flushed()
-            self._copy_tail(before + writer.end())
-            return Outcome(f"COPY {total}")
-        finally:
-            changes.close()
-
-    def _copy_head(self, writer: CopyWriter, copied: CopyShape) -> bytes:
-        """Says what comes before the rows, or gives it where the first of them is to begin with it."""
-        head = writer.begin()
-        if head and not copied.binary:
-            self._say(say.copy_data(head))
-            return b""
-        return head
-
-    def _copy_tail(self, data: bytes) -> None:
-        if data:
-            self._say(say.copy_data(data))
-        self._say(say.COPY_DONE)
 
     def _give(self, portal: Portal, limit: int) -> _Handler:
         """Rows of a portal that has run, at most ``limit`` if that is above 0, then its tag or that it is suspended."""
@@ -571,7 +458,7 @@ class Conversation:
             self._say(say.PORTAL_SUSPENDED)
         else:
             self._say(say.command_complete(tag) if tag else say.EMPTY_QUERY)
-        yield from self._flushed()
+        yield from self._output.flushed()
 
     def _give_rows(self, portal: Portal, stop: int) -> _Handler:
         result, zone = portal.rows, self._zone
@@ -587,7 +474,7 @@ class Conversation:
             end = min(stop, portal.given + step)
             self._say(data_rows(result, portal.formats, portal.given, end, zone))
             portal.given = end
-            yield from self._flushed()
+            yield from self._output.flushed()
 
     def _give_changes(self, portal: Portal, limit: int) -> Generator[Any, Any, int]:
         """Changes as they come, until the subscription's end or the limit; how many rows."""
@@ -599,7 +486,7 @@ class Conversation:
                     if portal.feed.ended:
                         portal.close()
                         break
-                    yield Send(self.take())
+                    yield Send(self._output.take())
                     yield WaitForNews()
                     self._check_cancelled()
                     continue

@@ -87,9 +87,13 @@ class CopyIn:
         assert self._outcome is not None
         return self._outcome
 
-    def give_up(self, reason: Error) -> None:
-        """Makes the statement fail with ``reason``, unless it has ended; waits for its end."""
+    def interrupt(self, reason: Error) -> None:
+        """From any thread: makes the statement fail with ``reason``, unless it has ended."""
         with self._changed:
-            self._reason = reason
+            self._reason = self._reason or reason
             self._changed.notify_all()
+
+    def give_up(self, reason: Error) -> None:
+        """As ``interrupt``; waits for the statement's end."""
+        self.interrupt(reason)
         self._thread.join()
