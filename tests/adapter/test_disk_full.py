@@ -112,6 +112,9 @@ def test_what_was_acknowledged_early_is_written_once_there_is_space(files: TornF
     assert rows(db, "SELECT * FROM t") == [(0,), (1,)]
     with pytest.raises(DatabaseError):
         engine.durability.group.flush()
+    with pytest.raises(DatabaseError) as caught:  # no more of that, or they would be without number
+        db.execute("INSERT INTO t VALUES (7)")
+    assert caught.value.sqlstate == "53100"
     files.faults = Faults()
     db.execute("SET synchronous_commit = on")
     db.execute("INSERT INTO t VALUES (2)")

@@ -77,10 +77,12 @@ class GroupCommit:
         self._turn = threading.Lock()
         self._queue_lock = threading.Lock()
         # Guarded by _queue_lock: what is not written yet; how many of all commits under way are not visible; how often
-        # commits were taken back, counted at the beginning and at the end of it.
+        # commits were taken back, counted at the beginning and at the end of it; whether acknowledged ones could not be
+        # written when that was last tried.
         self._queue: list[QueuedCommit] = []
         self._invisible = 0
         self._retreats = 0
+        self._stuck = False
         self._closed = False
         #: how often commits were written; changed with ``_turn`` held
         self.groups = 0
@@ -97,15 +99,15 @@ class GroupCommit:
     def add(self, commit: QueuedCommit, ticket: int, *, wait: bool = True) -> None:
         """Queues a commit.  Calls come in the order of the commits' times, one at a time.
 
-        Without ``wait`` it is made visible at once if all before it are, so that nobody need wait for it; one without
-        content, whose time is reserved, is not even written then.  If earlier commits were taken back since the ticket
-        this one is too: 40001.  57P01 once closed.
+        Without ``wait`` it is made visible at once if all before it are, so that nobody need wait for it, unless such
+        commits could not be written; one without content, whose time is reserved, is not even written then.  If
+        earlier commits were taken back since the ticket this one is too: 40001.  57P01 once closed.
         """
         with self._queue_lock:
             stale, closed = self._retreats != ticket, self._closed
             if not stale and not closed:
                 empty = not commit.writes and not commit.changes and (commit.time or 0) <= self._log.reserved
-                commit.early = (empty or not wait) and not self._invisible
+                commit.early = (empty or not (wait or self._stuck)) and not self._invisible
                 self._invisible += not commit.early
                 if not (empty and commit.early):
                     self._queue.append(commit)
@@ -213,6 +215,7 @@ class GroupCommit:
         self._publish(group)
         with self._queue_lock:
             self._invisible -= sum(not c.early for c in group)
+            self._stuck = False
         self._grown()
         return None
 
@@ -246,4 +249,5 @@ class GroupCommit:
             self._queue = [c for c in group if c.early]
             self._invisible -= len(lost)
             self._retreats += 1
-            return bool(self._queue)
+            self._stuck = bool(self._queue)
+            return self._stuck
