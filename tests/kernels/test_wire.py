@@ -21,6 +21,8 @@ from eddyline.kernels.wire import (
     decimal_binary_sizes,
     decimal_binary_sizes_twin,
     decimal_binary_twin,
+    scan_tuples,
+    scan_tuples_twin,
 )
 
 VALUES = st.lists(st.one_of(st.none(), st.binary(max_size=6)), min_size=1, max_size=5)
@@ -90,3 +92,29 @@ def test_the_twins_groups_are_the_number(value: Decimal) -> None:
     groups, weight, sign = raw[4:], raw[1], raw[2]
     total = sum(Fraction(g) * Fraction(10000) ** (weight - i) for i, g in enumerate(groups))
     assert (-total if sign else total) == Fraction(text) and len(groups) == raw[0]
+
+
+FIELDS = st.one_of(st.none(), st.binary(max_size=4))
+ODD = st.sampled_from([b"\xff\xff", b"\0\3", b"\0\2\xff\xff\xff\xfe", b"\0\2\0\0", b""])
+
+
+@given(rows=st.lists(st.tuples(FIELDS, FIELDS), max_size=5), end=ODD, room=st.integers(1, 7), cut=st.integers(0, 12))
+@settings(max_examples=300, deadline=None)
+def test_tuples_are_found_as_the_twin_finds_them(
+    rows: list[tuple[bytes | None, ...]], end: bytes, room: int, cut: int
+) -> None:
+    data = b"".join(b"\0\2" + b"".join(append_cells_twin(row, lengths=True)) for row in rows) + end
+    data = data[: len(data) - cut] if cut < len(data) else data
+    octets = np.frombuffer(data or b"\0", np.uint8)[: len(data)]
+    found: list[list[bytes | None]] = []
+    at, state = 0, np.zeros(3, np.int64)
+    while True:
+        starts, lengths = np.zeros((room, 2), np.int64), np.zeros((room, 2), np.int64)
+        count = int(scan_tuples(octets, at, starts, lengths, state))
+        for r in range(count):
+            pairs = zip(starts[r].tolist(), lengths[r].tolist(), strict=True)
+            found.append([None if n < 0 else data[s : s + n] for s, n in pairs])
+        at = int(state[0])
+        if count < room or state[1]:
+            break
+    assert (found, at, int(state[1])) == scan_tuples_twin(data, 2)

@@ -14,17 +14,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet
 
+from eddyline.adapter.copy_binary import Tuples, tuple_blocks
 from eddyline.adapter.copy_scan import RecordBlock, record_blocks
 from eddyline.adapter.copy_streams import read_pieces, seekable
 from eddyline.adapter.ingest_rows import table_rows
 from eddyline.adapter.read import ReadContext
 from eddyline.adapter.write import check_not_null, evaluate_columns, insert_rows, wait_capacity
-from eddyline.errors import DatabaseError, make_error, unsupported
+from eddyline.errors import DatabaseError, make_error
+from eddyline.expr.binary_io import read_column
 from eddyline.expr.casts import cast_array
 from eddyline.expr.ir import Literal
 from eddyline.repr.batch import Batch
 from eddyline.repr.time import Time
-from eddyline.repr.types import TEXT
+from eddyline.repr.types import TEXT, SqlType
 from eddyline.sql.catalog_view import CatalogItem
 from eddyline.sql.statements import Copy, CopyFormat
 
@@ -52,11 +54,11 @@ def copy_from(context: ReadContext, statement: Copy, file: Any) -> int:
     assert table is not None
     if context.transaction.read_only:
         raise make_error("25006", "cannot execute COPY FROM in a read-only transaction")
-    if statement.format is CopyFormat.BINARY:
-        raise unsupported("COPY FROM with format binary", hint="Send text or csv.")
     wait_capacity(context, None)
     if statement.format is CopyFormat.PARQUET:
         batches = [_parquet_rows(context, statement, table, file)]
+    elif statement.format is CopyFormat.BINARY:
+        batches = list(_binary_rows(context, statement, table, file))
     else:
         batches = list(_text_rows(context, statement, table, file))
     rows = Batch.concat(table.types, batches)
@@ -81,6 +83,16 @@ def _parquet_rows(context: ReadContext, statement: Copy, table: CatalogItem, fil
             raise make_error("22P04", f'missing data for column "{missing[0]}"')
         data = data.select(names)
     return table_rows(context, table, data)
+
+
+# -- binary -----------------------------------------------------------------------------------------------------------
+
+
+def _binary_rows(context: ReadContext, statement: Copy, table: CatalogItem, file: Any) -> Iterator[Batch]:
+    loader = _Loader(context, statement, table)
+    for block in tuple_blocks(read_pieces(statement.filename, file), len(statement.columns)):
+        context.interrupt.check()
+        yield loader.tuples(block)
 
 
 # -- text and csv -----------------------------------------------------------------------------------------------------
@@ -163,6 +175,31 @@ class _Loader:
             block.failure.detail = self.place(block, len(block)) + shown
             raise block.failure
         return batch
+
+    def tuples(self, block: Tuples) -> Batch:
+        """The rows of binary data; raises the first failure, by row and then by column."""
+        arrays: dict[int, pa.Array] = {}
+        failures: list[_Failure] = []
+        for i, position in enumerate(self._statement.columns):
+            target = self._columns[i].type
+            array, bad = read_column(block.data, block.starts[:, i], block.lengths[:, i], target.kind)
+            if bad is not None:
+                failures.append(_Failure(bad.row, i, bad.error))
+                continue
+            arrays[position], errors = cast_array(array, SqlType(target.kind), target, explicit=False)
+            if errors is not None:
+                failures.append(_Failure(int(errors.rows[0]), i, make_error(errors.sqlstates[0], errors.messages[0])))
+        if not failures:
+            batch = self._filled(arrays, len(block))
+            self._check_not_null(batch, failures)
+            if not failures:
+                return batch
+        record, column, error = min(failures, key=lambda f: f[:2])
+        where = f"COPY {self._table.name}, line {block.first + record}"
+        if column < len(self._columns):
+            where += f", column {self._columns[column].name}"
+        error.detail = where if error.detail is None else f"{error.detail}\n{where}"
+        raise error
 
     def _texts(self, block: RecordBlock, whole: int) -> tuple[list[pa.Array], list[_Failure]]:
         """large_string[whole] per column, up to the first record that is not UTF-8."""

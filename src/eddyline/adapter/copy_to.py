@@ -21,13 +21,13 @@ from eddyline.errors import make_error
 from eddyline.expr.binary_io import binary_cells, messages
 from eddyline.expr.text_io import format_column
 from eddyline.repr.types import TEXT, Kind, SqlType
-from eddyline.sql.statements import Copy, CopyFormat
+from eddyline.sql.statements import BINARY_SIGNATURE, Copy, CopyFormat
 
 __all__ = ["CopyWriter", "Lines", "copy_to"]
 
 _SLICE_ROWS = 1 << 16
 #: of binary data: a signature, flags, and the length of a header extension
-_SIGNATURE: Final = b"PGCOPY\n\xff\r\n\0" + bytes(8)
+_SIGNATURE: Final = BINARY_SIGNATURE + bytes(8)
 _TRAILER: Final = b"\xff\xff"
 #: backslash first: the others' replacements bring new ones
 _TEXT_ESCAPES: Final = tuple(zip("\\\b\f\n\r\t\v", ("\\\\", "\\b", "\\f", "\\n", "\\r", "\\t", "\\v"), strict=True))

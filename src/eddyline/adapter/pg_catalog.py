@@ -268,6 +268,7 @@ def _catalog_texts(contents: Contents) -> Iterator[Row]:
     for item in sorted_items(contents):
         yield "name", oid_of(item.id), 0, _identifier(item.name)
         yield "schema", oid_of(item.id), 0, item.schema
+        yield "relation", oid_of(item.id), 0, f"{item.schema}.{item.name}"
         if item.definition is not None:
             yield "view", oid_of(item.id), 0, f" {item.definition};"
     for on, name, oid, text, columns in _index_texts(contents):

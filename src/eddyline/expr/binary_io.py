@@ -1,4 +1,4 @@
-"""Values in PostgreSQL's binary formats: whole columns out, single values in.
+"""Values in PostgreSQL's binary formats: whole columns and single values, out and in.
 
 The formats are those of the types' send and receive functions; times count from 2000-01-01, as there.
 """
@@ -14,16 +14,26 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from eddyline.errors import make_error
+from eddyline.errors import DatabaseError, make_error
 from eddyline.expr.interval import INTERVAL_DTYPE
 from eddyline.expr.ir import LiteralValue
-from eddyline.expr.layout import EXACT, validity, values_of
+from eddyline.expr.layout import EXACT, fixed_array, validity, values_of
+from eddyline.expr.literals import literal_scalar
 from eddyline.expr.text_output import padded, text_of
 from eddyline.expr.timezone import UTC, Zone
 from eddyline.kernels.wire import append_cells, begin_messages, decimal_binary, decimal_binary_sizes
-from eddyline.repr.types import Kind, SqlType
+from eddyline.repr.types import Kind, SqlType, arrow_type
 
-__all__ = ["Cells", "binary_cells", "framed", "messages", "parse_binary", "text_cells"]
+__all__ = [
+    "BadValue",
+    "Cells",
+    "binary_cells",
+    "framed",
+    "messages",
+    "parse_binary",
+    "read_column",
+    "text_cells",
+]
 
 _EPOCH_DAYS: Final = 10_957  # from 1970-01-01 to 2000-01-01
 _EPOCH_MICROS: Final = _EPOCH_DAYS * 86_400_000_000
@@ -187,8 +197,8 @@ def parse_binary(data: bytes, sql_type: SqlType) -> LiteralValue:
     return read(data)
 
 
-def _malformed(kind: Kind) -> Exception:
-    return make_error("22P03", f"incorrect binary data format for type {kind.value}")
+def _malformed(kind: Kind) -> DatabaseError:
+    return make_error("22P03", "incorrect binary data format", hint=f"It was read as {kind.value}.")
 
 
 def _text(data: bytes) -> str:
@@ -274,3 +284,129 @@ _READERS: Final[dict[Kind, tuple[int, Callable[[bytes], LiteralValue]]]] = {
     Kind.INTERVAL: (16, _read_interval),
     Kind.UUID: (16, lambda data: data.hex()),
 }
+
+
+# -- columns in -------------------------------------------------------------------------------------------------------
+
+
+class BadValue(NamedTuple):
+    """The first value of a column that is none of its type."""
+
+    row: int
+    error: DatabaseError
+
+
+_FIXED: Final = {
+    Kind.BOOLEAN: 1, Kind.SMALLINT: 2, Kind.INTEGER: 4, Kind.BIGINT: 8, Kind.REAL: 4, Kind.DOUBLE: 8, Kind.DATE: 4,
+    Kind.TIME: 8, Kind.TIMESTAMP: 8, Kind.TIMESTAMPTZ: 8, Kind.INTERVAL: 16, Kind.UUID: 16,
+}  # fmt: skip
+
+
+def read_column(
+    data: npt.NDArray[np.uint8], starts: npt.NDArray[np.int64], lengths: npt.NDArray[np.int64], kind: Kind
+) -> tuple[pa.Array, BadValue | None]:
+    """A column of ``kind`` without modifiers: value *i* has ``lengths[i]`` bytes (-1: NULL) of ``data`` from
+    ``starts[i]`` on.  With a bad value the column is of no use.
+
+    Cost: linear, in NumPy; numerics take a Python step each.
+    """
+    sql_type, valid = SqlType(kind), lengths >= 0
+    if not valid.any():
+        return pa.nulls(len(starts), arrow_type(sql_type)), None
+    width = _FIXED.get(kind)
+    if width is None:
+        return _read_varlen(data, starts, lengths, sql_type)
+    wrong = valid & (lengths != width)
+    if wrong.any():
+        return None, BadValue(int(wrong.argmax()), _malformed(kind))
+    octets = data[np.where(valid, starts, 0)[:, None] + np.arange(width)] if len(data) >= width else None
+    assert octets is not None, "a value of that width is there"
+    values, bad = _fixed_values(np.ascontiguousarray(octets), kind)
+    if bad is not None and (bad & valid).any():
+        row = int((bad & valid).argmax())
+        return None, BadValue(row, make_error("22008", f"{kind.value.partition(' ')[0]} out of range"))
+    if kind is Kind.BOOLEAN:
+        return pa.array(values, pa.bool_(), mask=~valid), None
+    return fixed_array(values, sql_type, valid), None
+
+
+def _fixed_values(
+    octets: npt.NDArray[np.uint8], kind: Kind
+) -> tuple[npt.NDArray[np.generic], npt.NDArray[np.bool_] | None]:
+    """Values in the engine's layout, and which of them are out of range."""
+    rows = len(octets)
+    match kind:
+        case Kind.BOOLEAN:
+            return octets[:, 0] != 0, None
+        case Kind.UUID:
+            return octets.view("V16").reshape(rows), None
+        case Kind.INTERVAL:
+            given = octets.view(_WIDE_INTERVAL).reshape(rows)
+            turned = np.empty(rows, INTERVAL_DTYPE)
+            for part in ("micros", "days", "months"):
+                turned[part] = given[part]
+            return turned, None
+    size = octets.shape[1]
+    values = octets.view(f">i{size}").reshape(rows).astype(f"i{size}")
+    match kind:
+        case Kind.DATE:
+            return _from_2000(values, _EPOCH_DAYS)
+        case Kind.TIMESTAMP | Kind.TIMESTAMPTZ:
+            return _from_2000(values, _EPOCH_MICROS)
+        case Kind.TIME:
+            return values, (values < 0) | (values > _DAY_MICROS)
+        case _:
+            return values, None  # floats are their bits
+
+
+def _from_2000(
+    values: npt.NDArray[np.signedinteger], epoch: int
+) -> tuple[npt.NDArray[np.generic], npt.NDArray[np.bool_]]:
+    limits = np.iinfo(values.dtype)
+    infinite = (values == limits.min) | (values == limits.max)
+    late = ~infinite & (values >= limits.max - epoch)
+    moved = np.where(infinite | late, values, values + np.where(infinite | late, 0, epoch).astype(values.dtype))
+    return moved.astype(values.dtype), late
+
+
+def _read_varlen(
+    data: npt.NDArray[np.uint8], starts: npt.NDArray[np.int64], lengths: npt.NDArray[np.int64], sql_type: SqlType
+) -> tuple[pa.Array, BadValue | None]:
+    if sql_type.kind is Kind.NUMERIC:
+        return _read_numerics(data, starts, lengths)
+    sizes = np.maximum(lengths, 0)
+    offsets = np.zeros(len(sizes) + 1, np.int64)
+    np.cumsum(sizes, out=offsets[1:])
+    octets = data[np.repeat(starts - offsets[:-1], sizes) + np.arange(offsets[-1])]
+    bitmap = None if (lengths >= 0).all() else pa.array(lengths >= 0).buffers()[1]
+    buffers = [bitmap, pa.py_buffer(offsets), pa.py_buffer(octets)]
+    values = pa.Array.from_buffers(pa.large_binary(), len(sizes), buffers)
+    if sql_type.kind is Kind.BYTEA:
+        return values, None
+    try:
+        text = values.cast(pa.large_string())
+    except pa.ArrowInvalid:
+        text = None
+    if text is not None and octets.all():
+        return text, None
+    for row, value in enumerate(values.to_pylist()):  # one of them is wrong: which, and how
+        try:
+            _text(b"" if value is None else value)
+        except DatabaseError as error:
+            return None, BadValue(row, error)
+    raise AssertionError("a value was refused that is text")
+
+
+def _read_numerics(
+    data: npt.NDArray[np.uint8], starts: npt.NDArray[np.int64], lengths: npt.NDArray[np.int64]
+) -> tuple[pa.Array, BadValue | None]:
+    sql_type = SqlType(Kind.NUMERIC)
+    raw = data.tobytes()
+    scalars = []
+    for row, (start, length) in enumerate(zip(starts.tolist(), lengths.tolist(), strict=True)):
+        try:
+            literal = None if length < 0 else _read_numeric(raw[start : start + length])
+        except DatabaseError as error:
+            return None, BadValue(row, error)
+        scalars.append(literal_scalar(literal, sql_type))
+    return pa.array(scalars, arrow_type(sql_type)), None

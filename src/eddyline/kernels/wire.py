@@ -16,6 +16,10 @@ import numpy as np
 from eddyline.kernels.kernel import I64, U8, VOID, kernel, read, subroutine, write
 
 __all__ = [
+    "BAD_COUNT",
+    "BAD_LENGTH",
+    "END",
+    "MORE",
     "append_cells",
     "append_cells_twin",
     "begin_messages",
@@ -24,6 +28,8 @@ __all__ = [
     "decimal_binary_sizes",
     "decimal_binary_sizes_twin",
     "decimal_binary_twin",
+    "scan_tuples",
+    "scan_tuples_twin",
 ]
 
 _MINUS: Final = 45
@@ -172,6 +178,65 @@ def decimal_binary(offsets: Any, data: Any, targets: Any, out: Any) -> None:
             at += 2
 
 
+#: why a scan of tuples stopped
+MORE: Final = 0  # at the end of the data, or of the room for rows
+END: Final = 1  # at the trailer
+BAD_COUNT: Final = 2  # a tuple with another number of fields, which is in the state
+BAD_LENGTH: Final = 3  # a field of a length that none has
+
+
+@subroutine
+def _signed(data: Any, at: Any, width: Any) -> Any:
+    """A big-endian integer of two or four bytes."""
+    value = np.int64(0)
+    for k in range(width):
+        value = (value << 8) | np.int64(data[at + k])
+    limit = np.int64(1) << (8 * width - 1)
+    return value - 2 * limit if value >= limit else value
+
+
+@kernel(I64(read(U8), I64, write(I64, 2), write(I64, 2), write(I64)))
+def scan_tuples(data: Any, start: Any, starts: Any, lengths: Any, state: Any) -> Any:
+    """How many whole tuples of binary COPY there are from ``start`` on: where each field is, and its length (-1: NULL).
+
+    ``starts``, ``lengths``: int64[room, columns].  ``state``: the next position, why it stopped, the odd count.
+    """
+    size, columns = data.shape[0], starts.shape[1]
+    at, row, status = start, 0, MORE
+    while row < starts.shape[0] and at + 2 <= size:
+        count = _signed(data, at, 2)
+        if count == -1:
+            at += 2
+            status = END
+            break
+        if count != columns:
+            status = BAD_COUNT
+            state[2] = count
+            break
+        position, whole = at + 2, True
+        for column in range(columns):
+            if position + 4 > size:
+                whole = False
+                break
+            length = _signed(data, position, 4)
+            position += 4
+            if length < -1:
+                status = BAD_LENGTH
+                whole = False
+                break
+            if position + max(length, np.int64(0)) > size:
+                whole = False
+                break
+            starts[row, column], lengths[row, column] = position, length
+            position += max(length, np.int64(0))
+        if not whole:
+            break
+        at = position
+        row += 1
+    state[0], state[1] = at, status
+    return row
+
+
 # -- twins ------------------------------------------------------------------------------------------------------------
 
 
@@ -205,3 +270,29 @@ def decimal_binary_twin(text: str) -> bytes:
 
 def decimal_binary_sizes_twin(text: str) -> int:
     return len(decimal_binary_twin(text))
+
+
+def scan_tuples_twin(data: bytes, columns: int) -> tuple[list[list[bytes | None]], int, int]:
+    """The fields of whole tuples, the position after them, why it stopped."""
+    rows: list[list[bytes | None]] = []
+    at = 0
+    while len(data) - at >= 2:
+        (count,) = struct.unpack_from("!h", data, at)
+        if count != columns:
+            return (rows, at + 2, END) if count == -1 else (rows, at, BAD_COUNT)
+        fields: list[bytes | None] = []
+        position = at + 2
+        for _ in range(columns):
+            if len(data) - position < 4:
+                return rows, at, MORE
+            (length,) = struct.unpack_from("!i", data, position)
+            if length < -1:
+                return rows, at, BAD_LENGTH
+            position += 4
+            if len(data) - position < max(length, 0):
+                return rows, at, MORE
+            fields.append(None if length == -1 else data[position : position + length])
+            position += max(length, 0)
+        rows.append(fields)
+        at = position
+    return rows, at, MORE

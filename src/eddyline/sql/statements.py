@@ -9,7 +9,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from eddyline.expr.ir import Expr, LiteralValue
 from eddyline.plan.relation import Relation
@@ -18,6 +18,7 @@ from eddyline.sql.catalog_view import CatalogItem, ColumnDef, ItemKind
 from eddyline.sql.query import BoundQuery
 
 __all__ = [
+    "BINARY_SIGNATURE",
     "AlterRename",
     "Begin",
     "CloseCursor",
@@ -183,6 +184,10 @@ class CopyFormat(enum.Enum):
     CSV = "csv"
     BINARY = "binary"
     PARQUET = "parquet"
+
+
+#: what data in binary begin with
+BINARY_SIGNATURE: Final = b"PGCOPY\n\xff\r\n\0"
 
 
 @dataclass(frozen=True, slots=True)

@@ -260,7 +260,21 @@ def expand_cast(node: AstNode, catalog: CatalogView, position: int | None) -> As
     literal = node.arg.a_const if kind_of(node.arg) == "a_const" else None
     if name == "regclass" and literal is not None and literal.WhichOneof("val") == "sval":
         return _relation_oid(str(literal.sval.sval), catalog, position)
+    if name == "regclass" and kind_of(node.arg) == "param_ref":
+        return _filled(_oid_of_name(catalog), (node.arg,))
     return _filled(_NAMED_BY[name](catalog), (node.arg,))
+
+
+def _oid_of_name(catalog: CatalogView) -> str:
+    """Of the relation that text ``$1`` names, whole or in the search path; NULL if there is none.
+
+    Quotes around names are taken off, and keep what is between them from being folded.
+    """
+    text = "CAST($1 AS text)"
+    name = f"CASE WHEN {text} LIKE '%\"%' THEN replace(replace({text}, '\"', ''), ' . ', '.') ELSE lower({text}) END"
+    asked = [name, *(f"{_quoted(schema + '.')} || {name}" for schema in catalog.search_path)]
+    found = "SELECT fn_oid FROM mz_internal.mz_catalog_texts WHERE fn_kind = 'relation' AND fn_text ="
+    return "coalesce(" + ", ".join(f"({found} {spelled})" for spelled in asked) + ")"
 
 
 def _relation_oid(text: str, catalog: CatalogView, position: int | None) -> AstNode:

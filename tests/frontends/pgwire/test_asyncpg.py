@@ -87,3 +87,14 @@ def test_executemany_and_transactions(served: ServedDatabase, schema: str) -> No
         assert await connection.fetchval("SELECT count(*) FROM t") == 100
 
     talk(served, schema, body)
+
+
+def test_records_are_copied_in_binary(served: ServedDatabase, schema: str) -> None:
+    async def body(connection: Any) -> None:
+        await connection.execute("CREATE TABLE t (a int PRIMARY KEY, b text, c numeric, d timestamptz)")
+        now = dt.datetime(2024, 1, 1, tzinfo=dt.UTC)
+        records = [(i, None if i % 3 else "é" * i, Decimal(i) / 8, now) for i in range(3000)]
+        assert await connection.copy_records_to_table("t", records=records, schema_name=schema) == "COPY 3000"
+        assert [tuple(r) for r in await connection.fetch("SELECT * FROM t ORDER BY a")] == records
+
+    talk(served, schema, body)

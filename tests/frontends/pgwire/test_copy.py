@@ -116,3 +116,65 @@ def test_a_server_side_cursor_of_psycopg(pg: Connection) -> None:
         cursor.itersize = 100
         cursor.execute("SELECT x FROM generate_series(1, %s) x ORDER BY x", [1050])
         assert [row[0] for row in cursor] == list(range(1, 1051))
+
+
+TYPES = (
+    "boolean", "smallint", "int", "bigint", "numeric", "numeric(12,3)", "real", "float8", "text", "varchar(9)",
+    "char(4)", "bytea", "date", "time", "timestamp", "timestamptz", "interval", "uuid",
+)  # fmt: skip
+VALUES = (
+    "true", "-5", "7", "1099511627776", "-0.00012300", "10.5", "1.5", "-2.25", "žluť", "abc", "ab", "\\x00ff",
+    "infinity", "24:00:00", "infinity", "2024-01-01", "-1mon2days", "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11",
+)  # fmt: skip
+
+
+def test_what_goes_out_in_binary_comes_in_again_here_and_in_postgres(pg: Connection, postgres: PostgresServer) -> None:
+    columns = ", ".join(f"c{i} {name}" for i, name in enumerate(TYPES))
+    constants = ", ".join(f"'{value}'" for value in VALUES)
+    nulls = ", ".join(["NULL"] * len(VALUES))
+    with postgres.connect() as oracle:
+        for either in (pg, oracle):
+            either.execute(f"CREATE TABLE binaries ({columns})".encode())
+        pg.execute(f"INSERT INTO binaries VALUES ({constants}), ({nulls})".encode())
+        data = b"".join(copied(pg, "COPY binaries TO STDOUT (FORMAT binary)"))
+        for target in (oracle, pg):
+            with target.cursor().copy("COPY binaries FROM STDIN (FORMAT binary)") as copy:
+                for i in range(0, len(data), 7):
+                    copy.write(data[i : i + 7])
+        expected = oracle.execute("SELECT c0::text, binaries::text FROM binaries ORDER BY c0").fetchall()
+        rows = "(" + " || ',' || ".join(f"coalesce(c{i}::text, '')" for i in range(len(TYPES))) + ")"
+        shown = f"SELECT {rows} FROM binaries ORDER BY 1"
+        assert len(expected) == 2
+        once = oracle.execute(shown.encode()).fetchall()
+        assert pg.execute(shown.encode()).fetchall() == sorted([*once, *once])
+        oracle.execute("DROP TABLE binaries")
+
+
+@pytest.mark.parametrize(
+    ("data", "sqlstate"),
+    [
+        (b"", "22P04"),
+        (b"PGCOPY\n\xff\r\n\0" + bytes(7), "22P04"),
+        (b"PGCOPY\n\xff\r\n\0" + b"\0\1\0\0" + bytes(4), "22P04"),
+        (b"PGCOPY\n\xff\r\n\0" + bytes(8) + b"\0\1\0\0\0\4\0\0\0\1", "22P04"),
+        (b"PGCOPY\n\xff\r\n\0" + bytes(8) + b"\0\2\0\0\0\4\0\0\0", "22P04"),
+        (b"PGCOPY\n\xff\r\n\0" + bytes(8) + b"\xff\xffx", "22P04"),
+        (b"PGCOPY\n\xff\r\n\0" + bytes(8) + b"\0\2\0\0\0\5abcde\xff\xff\xff\xff", "22P03"),
+        (b"PGCOPY\n\xff\r\n\0" + bytes(8) + b"\0\2\0\0\0\4\0\0\0\1\0\0\0\1\xff", "22021"),
+        (b"PGCOPY\n\xff\r\n\0" + bytes(8) + b"\0\2\0\0\0\4\0\0\0\1\0\0\0\4long", "22001"),
+        (b"PGCOPY\n\xff\r\n\0" + bytes(8) + b"\0\2\xff\xff\xff\xff\0\0\0\1a", "23502"),
+    ],
+)
+def test_binary_data_that_are_wrong_are_refused_as_postgres_does(
+    pg: Connection, postgres: PostgresServer, data: bytes, sqlstate: str
+) -> None:
+    with postgres.connect() as oracle:
+        found = []
+        for either in (pg, oracle):
+            either.execute("CREATE TABLE refused (a int NOT NULL, b varchar(3))")
+            with pytest.raises(psycopg.Error) as caught, either.cursor().copy("COPY refused FROM STDIN BINARY") as copy:
+                copy.write(data)
+            found.append((caught.value.sqlstate, caught.value.diag.message_primary))
+            assert either.execute("SELECT count(*) FROM refused").fetchone() == (0,)
+        oracle.execute("DROP TABLE refused")
+    assert found[0][0] == sqlstate and found[0] == found[1]

@@ -7,6 +7,7 @@ import subprocess
 from pathlib import Path
 
 import adbc_driver_postgresql.dbapi
+import pyarrow as pa
 import pytest
 import sqlalchemy as sa
 from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column
@@ -89,6 +90,17 @@ def test_adbc_reads_arrow(served: ServedDatabase, schema: str, pg: Connection) -
         assert table.column("f").to_pylist() == [b"\x00\xff"] * 3 + [None]
         cursor.execute(f"SELECT b FROM {schema}.t WHERE a = $1", (2,))
         assert cursor.fetchone() == ("éé",)
+
+
+def test_adbc_writes_arrow(served: ServedDatabase, schema: str, pg: Connection) -> None:
+    table = pa.table({"a": pa.array([1, 2, None], pa.int64()), "b": ["x", None, "é"], "c": [0.5, None, 2.0]})
+    url = f"{served.url}?options=-csearch_path%3D{schema}"
+    with adbc_driver_postgresql.dbapi.connect(url) as connection, connection.cursor() as cursor:
+        assert cursor.adbc_ingest("loaded", table, mode="create") == 3
+        assert cursor.adbc_ingest("loaded", table, mode="append") == 3
+        connection.commit()
+    rows = pg.execute("SELECT a, b, c FROM loaded ORDER BY a, c").fetchall()
+    assert rows == [(1, "x", 0.5)] * 2 + [(2, None, None)] * 2 + [(None, "é", 2.0)] * 2
 
 
 @pytest.mark.parametrize("mode", ["simple", "extended", "prepared"])
