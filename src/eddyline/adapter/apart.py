@@ -61,7 +61,10 @@ class _Call:
         self.body = body
         self.result: Any = None
         self.error: BaseException | None = None
+        #: whoever makes it has begun; it may be handed over any number of times
+        self.taken = False
         self.finished = False
+        #: its caller waits for it no more
         self.abandoned = False
         self.request: Callable[[], Any] | None = None
         self.asked = 0
@@ -72,7 +75,10 @@ class _Call:
         self.to_maker = _Flag()
 
     def make(self, made: Callable[[], None] = lambda: None) -> None:
-        """``made`` is called once the body has ended, before the caller is told."""
+        """Once.  ``made`` is called when the body has ended, before the caller is told."""
+        if self.taken:
+            return
+        self.taken = True
         previous, _current.call = getattr(_current, "call", None), self
         try:
             self.result = self.body()
@@ -90,12 +96,12 @@ class _Call:
         self.asked += 1
         self.to_caller.set()
         while self.answered < self.asked:
+            if self.abandoned:
+                raise KeyboardInterrupt
             self.to_maker.take()
             nested, self.nested = self.nested, None
             if nested is not None:
                 nested.make()
-            if self.abandoned:
-                raise KeyboardInterrupt
         value, error = self.answer
         if error is not None:
             raise error
@@ -114,11 +120,8 @@ class _Thread:
         threading.Thread(target=self._work, name="eddyline-statements", daemon=True).start()
 
     def give(self, call: _Call) -> None:
+        """May be repeated, in case that it was interrupted half-way."""
         self._call = call
-        self._wake.set()
-
-    def nudge(self) -> None:
-        """In case that ``give`` was interrupted half-way."""
         self._wake.set()
 
     def end(self) -> None:
@@ -137,12 +140,17 @@ class _Thread:
             del call  # what it holds goes with its caller
 
 
+class _NoThreadError(Exception):
+    pass
+
+
 class Apart:
     """Of one database."""
 
     def __init__(self) -> None:
         self._pid = os.getpid()
         self._idle: list[_Thread] = []
+        self._threads: list[_Thread] = []
         #: the call for which the main thread is doing something
         self._serving: _Call | None = None
         self._closed = False
@@ -156,20 +164,15 @@ class Apart:
         """``body()``.  ``cancel``, on any thread, ends it early."""
         if threading.current_thread() is not threading.main_thread() or os.getpid() != self._pid or self._closed:
             return body()
-        serving = self._serving
         call = _Call(body)
-        if serving is not None:
-            nudge = serving.to_maker.set
-            serving.nested = call
-            nudge()
-        else:
-            try:
-                thread = self._thread()
-            except RuntimeError:  # the interpreter ends, and starts no more threads
-                return body()
-            nudge = thread.nudge
-            thread.give(call)
-        self._attend(call, nudge, cancel)
+        try:
+            self._attend(call, self._taker(), cancel)
+        except _NoThreadError:  # the interpreter ends, and starts no more threads
+            return body()
+        finally:
+            if not call.finished:
+                call.abandoned = True
+                call.to_maker.set()
         if call.error is not None:
             raise call.error
         result: T = call.result
@@ -178,32 +181,37 @@ class Apart:
     def close(self) -> None:
         """Ends the threads, those that are busy when they are done; calls are made directly from now on."""
         self._closed = True
-        self._end_idle()
+        for thread in self._threads:
+            thread.end()
 
-    def _thread(self) -> _Thread:
+    def _taker(self) -> Callable[[_Call], None]:
+        """What hands a call over to whoever will make it."""
+        serving = self._serving
+        if serving is not None:
+
+            def nest(call: _Call) -> None:
+                serving.nested = call
+                serving.to_maker.set()
+
+            return nest
         try:
-            return self._idle.pop()
+            return self._idle.pop().give
         except IndexError:
-            return _Thread(self._is_idle)
+            pass
+        try:
+            thread = _Thread(self._idle.append)
+        except RuntimeError as problem:
+            raise _NoThreadError from problem
+        self._threads.append(thread)
+        return thread.give
 
-    def _is_idle(self, thread: _Thread) -> None:
-        self._idle.append(thread)
-        if self._closed:
-            self._end_idle()
-
-    def _end_idle(self) -> None:
-        while True:
-            try:
-                self._idle.pop().end()
-            except IndexError:
-                return
-
-    def _attend(self, call: _Call, nudge: Callable[[], None], cancel: Callable[[], None] | None) -> None:
+    def _attend(self, call: _Call, give: Callable[[_Call], None], cancel: Callable[[], None] | None) -> None:
         """Until the call has ended; raises what interrupted the wait."""
         stopped: BaseException | None = None
         serving = self._serving
         while True:
             try:
+                give(call)
                 if stopped is not None and cancel is not None:
                     # By a thread of its own: it takes locks, and may be interrupted here.
                     threading.Thread(target=cancel, name="eddyline-cancel", daemon=True).start()
@@ -217,11 +225,8 @@ class Apart:
             except BaseException as problem:
                 self._serving = serving
                 if stopped is not None:
-                    call.abandoned = True
-                    call.to_maker.set()
                     raise
                 stopped = problem
-                nudge()
         if stopped is not None:
             raise stopped
 
