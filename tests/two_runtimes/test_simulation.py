@@ -100,5 +100,5 @@ BROKEN |= {
 def test_a_broken_mechanism_is_noticed(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     BROKEN[name](monkeypatch)
     with pytest.raises(SeedFailedError):
-        for seed in range(40):
+        for seed in range(120):
             run_seed(seed, STEPS, Coverage())
