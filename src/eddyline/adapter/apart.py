@@ -194,10 +194,8 @@ class Apart:
                 serving.to_maker.set()
 
             return nest
-        try:
+        if self._idle:  # only the main thread takes from it
             return self._idle.pop().give
-        except IndexError:
-            pass
         try:
             thread = _Thread(self._idle.append)
         except RuntimeError as problem:
