@@ -80,7 +80,7 @@ def _alike(rows: int, distinct: int) -> Batch:
 
 
 def test_identical_rows_are_kept_once_while_they_wait() -> None:
-    builder = RunBuilder(Layout((BIGINT,), (0,)), Hasher(2), _AT)
+    builder = RunBuilder(Layout((BIGINT,), (0,)), Hasher(2, bits=64), _AT)
     for _ in range(4):
         builder.add(_alike(20_000, 100))
     assert builder.rows == 400
@@ -93,7 +93,7 @@ def test_identical_rows_are_kept_once_while_they_wait() -> None:
 
 def test_steps_are_bounded_unless_hashes_are_skewed() -> None:
     layout = Layout((BIGINT,), (0,))
-    spread = RunBuilder(layout, Hasher(2), _AT)
+    spread = RunBuilder(layout, Hasher(2, bits=64), _AT)
     for start in range(0, 200_000, 50_000):
         spread.add(Batch.at((BIGINT,), (pa.array(np.arange(start, start + 50_000)),), 50_000, _AT))
     assert not spread.skewed
@@ -101,7 +101,7 @@ def test_steps_are_bounded_unless_hashes_are_skewed() -> None:
     while spread.work(10_000):
         steps += 1
     assert 4 + 2 * 20 <= steps <= 4 + 2 * 22
-    skewed = RunBuilder(Layout((BIGINT, BIGINT), (0,)), Hasher(2), _AT)
+    skewed = RunBuilder(Layout((BIGINT, BIGINT), (0,)), Hasher(2, bits=64), _AT)
     for start in range(0, 100_000, 50_000):
         columns = (pa.array(np.zeros(50_000, np.int64)), pa.array(np.arange(start, start + 50_000)))
         skewed.add(Batch.at((BIGINT, BIGINT), columns, 50_000, _AT))

@@ -40,6 +40,6 @@ def test_what_is_left_adds_up_and_no_row_cancels_another(share: float, seed: int
 def test_rows_beside_few_retractions_are_passed_on_as_they_are() -> None:
     plain = _batch(np.arange(100, 200), np.ones(100))
     mixed = _batch(np.array([1, 2, 1]), np.array([1, 1, -1]))
-    out = list(net_updates((BIGINT,), [plain, mixed], Hasher(1)))
+    out = list(net_updates((BIGINT,), [plain, mixed], Hasher(1, bits=64)))
     assert out[0] is plain
     assert [b.columns[0].to_pylist() for b in out[1:]] == [[2]]

@@ -67,6 +67,7 @@ class Host:
         self._changed = threading.Condition()
         # Guarded by _changed.
         self._status: int | None = None
+        self._deciding = False
         self._commands: _Commands | None = None
         self._storage: _Storage | None = None
         self._alone_since = time.monotonic()
@@ -134,15 +135,17 @@ class Host:
         threading.Thread(target=self._end, args=(0, ""), name="stop", daemon=True).start()
 
     def _end(self, status: int, why: str) -> None:
-        """The first call decides; it says why, unless the order came from outside."""
+        """The first call decides; it says why, unless the order came from outside, before the process may end."""
         with self._changed:
-            if self._status is not None:
+            if self._deciding:
                 return
+            self._deciding = True
+        if why:
+            _log.log(logging.ERROR if status else logging.INFO, "ends: %s", why)
+        with self._changed:
             self._status = status
             self._changed.notify_all()
         self._stream.stop()
-        if why:
-            _log.log(logging.ERROR if status else logging.INFO, "ends: %s", why)
 
     def _close(self) -> None:
         self._listener.close()
