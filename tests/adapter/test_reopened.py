@@ -114,7 +114,8 @@ def everything(db: Connection) -> dict[str, Sequence[str]]:
 
 @pytest.mark.parametrize("seed", range(6))
 def test_a_reopened_database_is_as_one_in_memory(seed: int) -> None:
-    rng, script = random.Random(seed), Script(seed)
+    decisions, script = random.Random(seed), Script(seed)
+    rng = random.Random(seed)  # of the files, which threads draw from at moments of their own
     files = TornFiles(rng)
 
     def reopened() -> Connection:
@@ -127,8 +128,8 @@ def test_a_reopened_database_is_as_one_in_memory(seed: int) -> None:
         code = run(memory, text)
         assert run(durable, text) == code, text
         refused += code is not None
-        if rng.random() < 0.05 or step == 119:
-            left = rng.choice((files.crash(rng), files.kill(), files))
+        if decisions.random() < 0.05 or step == 119:
+            left = decisions.choice((files.crash(rng), files.kill(), files))
             durable.close()
             files = left
             durable = reopened()
