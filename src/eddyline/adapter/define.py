@@ -88,7 +88,7 @@ def _defining(engine: Engine, statement: Definition, search_path: tuple[str, ...
         case CreateTableAs():
             return Defining("CREATE TABLE AS", id, lambda s: changes.create_table(s, id, statement))
         case CreateView():
-            return Defining("CREATE VIEW", id, lambda s: _create_view(s, id, statement))
+            return Defining("CREATE VIEW", id, lambda s: changes.create_view(s, id, statement))
         case CreateMaterializedView():
             tag = "CREATE MATERIALIZED VIEW"
             return Defining(tag, id, lambda s: changes.create_materialized_view(s, id, statement))
@@ -216,35 +216,6 @@ def _index_operators(item: CatalogItem, view: CatalogView) -> tuple[str, tuple[O
     relation, facts = maintained_relation(Get(on.id, on.types), view, but_not=item.id)
     operators = lower_index(relation, item.id, on.id, key, facts.indexes, unique_keys=facts.unique_keys)
     return on.name, name_operators(operators, object_names(view), view=on.name)
-
-
-def _create_view(snapshot: CatalogSnapshot, item_id: str, statement: CreateView) -> Change:
-    change = changes.create_view(snapshot, item_id, statement)
-    item = change.created
-    if item is not None and item.id in snapshot.by_id:
-        kept = _maintained_readers(snapshot, item.id)
-        if kept:
-            raise make_error(
-                "0A000",
-                f'cannot replace view "{item.name}" while {kept[0].kind.value} "{kept[0].name}" is maintained from it',
-                hint=f"drop the {kept[0].kind.value} first and create it again afterwards",
-            )
-    return change
-
-
-def _maintained_readers(snapshot: CatalogSnapshot, item_id: str) -> list[CatalogItem]:
-    """The indexes and materialized views whose dataflows contain the item's definition."""
-    found, stack, seen = [], [item_id], set()
-    while stack:
-        for reader in snapshot.dependents(stack.pop()):
-            if reader.id in seen:
-                continue
-            seen.add(reader.id)
-            if reader.kind is ItemKind.VIEW:
-                stack.append(reader.id)
-            else:
-                found.append(reader)
-    return found
 
 
 def maintained_relation(relation: Relation, view: CatalogView, *, but_not: str | None) -> tuple[Relation, CatalogFacts]:
