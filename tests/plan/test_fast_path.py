@@ -93,6 +93,18 @@ def test_integers_of_other_widths_are_keys_if_the_column_can_hold_them() -> None
     assert lookup(SMALLINT, wide(70000)) == ()
 
 
+def test_a_parameter_that_is_widened_to_the_column_is_a_key() -> None:
+    widened = Cast(Parameter(1, SMALLINT), INTEGER, explicit=False)
+    for predicate in (eq(0, widened), Call("eq", (widened, Column(0, INTEGER)), BOOLEAN)):
+        peek = substitute_in_fast_path(plan(Filter(R, (predicate,)), BY_0), [Literal(5, SMALLINT)])
+        assert isinstance(peek, PeekPlan)
+        assert peek.literal_keys() == ((5,),) and not peek.mfp.steps
+
+
+def test_a_parameter_whose_cast_may_fail_is_a_walk() -> None:
+    assert lookup(SMALLINT, eq(0, Cast(Parameter(1, TEXT), SMALLINT))) is None
+
+
 def test_varchar_compared_as_text_is_a_lookup() -> None:
     cast = Cast(Column(0, VARCHAR), TEXT, explicit=False)
     assert lookup(VARCHAR, eq(cast, Literal("a", TEXT))) == (("a",),)

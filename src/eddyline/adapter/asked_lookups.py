@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from eddyline.adapter.engine import Engine
 from eddyline.adapter.named_statements import NamedStatement
@@ -13,10 +13,10 @@ from eddyline.adapter.point_plan import AS_THEY_ARE
 from eddyline.adapter.prepare import Prepared
 from eddyline.adapter.quick_lookup import QuickLookup, quick_lookup
 from eddyline.adapter.settings import STRICT_SERIALIZABLE, InForce
-from eddyline.expr.ir import Literal
+from eddyline.expr.ir import Literal, LiteralValue
 from eddyline.sql.statements import Select
 
-__all__ = ["AskedLookups"]
+__all__ = ["AskedLookups", "KnownLookup", "Rows"]
 
 #: how many a session knows, and how long they may be
 _MOST: Final = 256
@@ -36,6 +36,17 @@ class _Asked(NamedTuple):
     tried: bool
 
 
+class KnownLookup(NamedTuple):
+    """What answers a statement at a catalog version and with those settings; for ``AskedLookups.rows`` alone."""
+
+    version: int
+    settings: InForce
+    lookup: QuickLookup
+
+
+Rows: TypeAlias = list[tuple[Any, ...]]
+
+
 class AskedLookups:
     """Of one session, outside of transaction blocks.  State of its running statement."""
 
@@ -49,7 +60,7 @@ class AskedLookups:
         if asked is None or asked.lookup is None or type(parameters) not in _PLAIN:
             return None
         engine, lookup = self._engine, asked.lookup
-        if asked.settings is not settings or asked.version != engine.catalog.snapshot().version:
+        if not self._holds(asked, settings):
             return None
         began = time.perf_counter_ns()
         result = lookup.answer(engine, parameters or (), settings.read_bounds)
@@ -81,6 +92,27 @@ class AskedLookups:
         if statement.prepared.plan is None or any(a.type.kind not in AS_THEY_ARE for a in arguments):
             return None
         return self.answer(statement.asked_as, [a.value for a in arguments], settings)
+
+    def known(self, text: str, settings: InForce) -> KnownLookup | None:
+        """The quick lookup of what is ``asked_as`` that, if it is known, for ``rows``."""
+        asked = self._asked.get((text, False))
+        if asked is None or asked.lookup is None or not self._holds(asked, settings):
+            return None
+        return KnownLookup(asked.version, asked.settings, asked.lookup)
+
+    def rows(self, known: KnownLookup, literals: Sequence[LiteralValue], settings: InForce) -> Rows | None:
+        """The answer's rows as Python values; None: nothing has happened, perhaps since it no longer holds."""
+        if not self._holds(known, settings):
+            return None
+        engine, lookup = self._engine, known.lookup
+        began = time.perf_counter_ns()
+        rows = lookup.rows(engine, literals, settings.read_bounds)
+        if rows is not None:
+            engine.metrics.looked_up(None if lookup.stored else engine.reader, time.perf_counter_ns() - began)
+        return rows
+
+    def _holds(self, known: KnownLookup | _Asked, settings: InForce) -> bool:
+        return known.settings is settings and known.version == self._engine.catalog.snapshot().version
 
     def remember_bound(self, statement: NamedStatement, settings: InForce) -> None:
         """As ``remember``."""

@@ -236,6 +236,11 @@ class Engine:
         """Whether this is a child's copy, which has no threads, and whose locks may be held for ever."""
         return os.getpid() != self._pid
 
+    @property
+    def usable_at_once(self) -> bool:
+        """Whether ``check_usable`` would have nothing to say or do."""
+        return not self._closed and self._absent is None and not self.forked()
+
     def check_open(self) -> None:
         """57P01 once closed: for statements that wait."""
         if self._closed:

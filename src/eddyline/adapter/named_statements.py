@@ -157,6 +157,14 @@ class SessionStatements:
         current = self._kept[name] = self.current(statement)
         return current
 
+    def kept(self, name: str) -> NamedStatement | None:
+        """As it was bound last; None for a name that there is not.  O(1)."""
+        return self._kept.get(name)
+
+    def is_current(self, statement: NamedStatement) -> bool:
+        """Whether it still means what it was bound to."""
+        return statement.meaning == meaning_of(self._names())
+
     def remove(self, name: str) -> None:
         """26000 for a name that there is not."""
         if not self.discard(name):

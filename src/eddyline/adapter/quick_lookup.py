@@ -85,6 +85,21 @@ class QuickLookup:
 
     def answer(self, engine: Engine, parameters: Sequence[Any], bounds: ReadBounds) -> ResultSet | None:
         """The strict answer outside of a transaction block, or None."""
+        found = self._literals(engine, parameters, bounds)
+        if found is None:
+            return None
+        rows, at = found
+        return ResultSet.of_literals(self._names, self._types, rows, self._ready(rows), at)
+
+    def rows(self, engine: Engine, parameters: Sequence[Any], bounds: ReadBounds) -> list[tuple[Any, ...]] | None:
+        """As ``answer``: the rows alone, as Python values."""
+        found = self._literals(engine, parameters, bounds)
+        return None if found is None else self._ready(found[0])
+
+    def _literals(
+        self, engine: Engine, parameters: Sequence[Any], bounds: ReadBounds
+    ) -> tuple[list[tuple[LiteralValue, ...]], Time] | None:
+        """The rows of the answer and their time."""
         for bound in (bounds.result, bounds.memory):
             if bound is not None and bound < _MOST_BYTES:
                 return None
@@ -99,10 +114,10 @@ class QuickLookup:
         at = self._newest(engine)
         found = None if at is None else self._node.rows(engine, at, literals, ())
         rows = None if found is None else self._shown(found)
-        if rows is None:
-            return None
-        ready = rows if self._plain else [self._python(row) for row in rows]
-        return ResultSet.of_literals(self._names, self._types, rows, ready, at)
+        return None if rows is None or at is None else (rows, at)
+
+    def _ready(self, rows: list[tuple[LiteralValue, ...]]) -> list[tuple[Any, ...]]:
+        return rows if self._plain else [self._python(row) for row in rows]
 
     def _newest(self, engine: Engine) -> Time | None:
         """The time of a strict read: as ``read.choose_time``; None if what it reads is gone."""

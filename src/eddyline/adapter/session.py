@@ -15,7 +15,7 @@ import pyarrow as pa
 from eddyline.adapter import ingest_rows, write
 from eddyline.adapter.apart import on_caller
 from eddyline.adapter.as_of import time_asked
-from eddyline.adapter.asked_lookups import AskedLookups
+from eddyline.adapter.asked_lookups import AskedLookups, KnownLookup, Rows
 from eddyline.adapter.catalog import CatalogSnapshot, SearchPathView, resolve_name
 from eddyline.adapter.copy import HANDED_OVER, copy
 from eddyline.adapter.cursors import Cursors
@@ -39,7 +39,7 @@ from eddyline.adapter.subscribe import open_subscription, subscribe_text
 from eddyline.adapter.system_settings import MAX_SUBSCRIPTION_BACKLOG
 from eddyline.adapter.transaction import Transaction
 from eddyline.errors import Error, InterfaceError, make_error, unsupported
-from eddyline.expr.ir import Literal
+from eddyline.expr.ir import Literal, LiteralValue
 from eddyline.repr.batch import Batch
 from eddyline.repr.time import Time
 from eddyline.repr.types import SqlType
@@ -175,6 +175,23 @@ class Session:
         if alone:
             self._asked.remember_bound(statement, self._settings.in_force)
         return outcome
+
+    # -- lookups without a thread -------------------------------------------------------------------------------------
+
+    def known_lookup(self, statement: NamedStatement) -> KnownLookup | None:
+        """What ``rows_at_once`` answers it with, if it was asked before and is a lookup."""
+        return self._asked.known(statement.asked_as, self._settings.in_force)
+
+    def rows_at_once(self, known: KnownLookup, literals: Sequence[LiteralValue]) -> Rows | None:
+        """The rows as Python values, for a thread that must not wait.  None: nothing has happened, ask otherwise."""
+        if not self._turn.acquire(blocking=False):
+            return None
+        try:
+            if self._transaction is not None or self._block or self._closed or not self._engine.usable_at_once:
+                return None
+            return self._asked.rows(known, literals, self._settings.in_force)
+        finally:
+            self._turn.release()
 
     # -- blocks: statements that a client sends together --------------------------------------------------------------
 

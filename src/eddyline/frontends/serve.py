@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import importlib.util
 import ipaddress
 import logging
 import os
 import signal
 import ssl
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
@@ -170,11 +172,20 @@ def run_serve(arguments: argparse.Namespace) -> int:
         _log.error("%s", error)
         return _USAGE
     try:
-        asyncio.run(serve(config))
+        with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+            runner.run(serve(config))
     except Error as error:
         _log.error("%s", error)
         return _NO_SOCKET
     return 0
+
+
+def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    """uvloop's, where it is installed: what a message costs beside its statement is mostly the event loop's."""
+    if importlib.util.find_spec("uvloop") is None:
+        return None
+    factory: Callable[[], asyncio.AbstractEventLoop] = importlib.import_module("uvloop").new_event_loop
+    return factory
 
 
 async def serve(config: ServeConfig) -> None:

@@ -21,6 +21,7 @@ from eddyline.expr.ir import (
     MapStep,
     Mfp,
     Or,
+    Parameter,
     columns_of,
 )
 from eddyline.plan.facts import IndexFacts
@@ -219,16 +220,20 @@ def _equality(predicate: Expr) -> tuple[int, Expr] | None:
     """(column, value) if the predicate is that the column equals a literal or parameter that can be looked up."""
     if not isinstance(predicate, Call) or predicate.func != "eq":
         return None
-    side, value = predicate.args
+    side, value = (_uncast(a) for a in predicate.args)
     if is_constant(side):
         side, value = value, side
     if not is_constant(value):
         return None
-    if isinstance(side, Cast) and isinstance(side.input, Column) and _same_family(side.input.type, side.type):
-        side = side.input
     if not isinstance(side, Column) or not _comparable(side.type, value.type):
         return None
     return (side.index, value)
+
+
+def _uncast(expr: Expr) -> Expr:
+    """A column or a parameter without a cast that changes neither what it is nor what it equals."""
+    plain = isinstance(expr, Cast) and isinstance(expr.input, (Column, Parameter))
+    return expr.input if isinstance(expr, Cast) and plain and _same_family(expr.input.type, expr.type) else expr
 
 
 def _same_family(source: SqlType, target: SqlType) -> bool:

@@ -250,14 +250,18 @@ class TableStore:
 
     def newest_readable(self, tables: Iterable[str], read: Iterable[str]) -> Time | None:
         """``newest_write`` of ``tables``, or from when ``read`` are readable if that is later; None if one is gone."""
-        at = self.newest_write(tables)
+        newest = 0
         with self._state:
+            for id in tables:
+                collection = self._collections.get(id)
+                if collection is not None and collection.last_write > newest:
+                    newest = collection.last_write
             for id in read:
                 collection = self._collections.get(id)
                 if collection is None:
                     return None
-                at = Time(max(at, collection.since))
-        return at
+                newest = max(newest, collection.since)
+        return Time(newest)
 
     def newest_prepared(self, ids: Iterable[str]) -> Time:
         """As ``newest_write``, with commits that are not visible yet."""

@@ -59,9 +59,14 @@ def _free_port() -> int:
 
 
 class PostgresServer:
-    """``with PostgresServer() as server: server.connect()``."""
+    """``with PostgresServer() as server: server.connect()``.
 
-    def __init__(self) -> None:
+    ``durable``: commits are synced to the disk, and the settings are those of a usual installation, as for measurements
+    beside another server.
+    """
+
+    def __init__(self, *, durable: bool = False) -> None:
+        self._durable = durable
         self._bin = _bin_dir()
         self._user = _unprivileged_user()
         self._dir = Path(tempfile.mkdtemp(prefix="eddyline-pg-"))
@@ -95,9 +100,13 @@ class PostgresServer:
         )  # fmt: skip
         settings = {
             "listen_addresses": "127.0.0.1", "port": str(self.port), "unix_socket_directories": "",
-            "fsync": "off", "synchronous_commit": "off", "full_page_writes": "off", "timezone": "UTC",
-            "max_connections": "30", "shared_buffers": "64MB", "jit": "off", "autovacuum": "off",
+            "timezone": "UTC", "max_connections": "50",
         }  # fmt: skip
+        if not self._durable:
+            settings |= {
+                "fsync": "off", "synchronous_commit": "off", "full_page_writes": "off",
+                "shared_buffers": "64MB", "jit": "off", "autovacuum": "off",
+            }  # fmt: skip
         options = [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
         log = (self._dir / "log").open("wb")
         with log:

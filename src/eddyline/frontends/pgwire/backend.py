@@ -26,6 +26,7 @@ from eddyline.frontends.pgwire.client_messages import (
 )
 from eddyline.frontends.pgwire.conversation import Conversation
 from eddyline.frontends.pgwire.framing import Framing, RawMessage
+from eddyline.frontends.pgwire.lookups import MOST_BYTES
 from eddyline.frontends.pgwire.scram import MECHANISM, ScramExchange, Verifier
 from eddyline.frontends.pgwire.startup_settings import startup_settings
 from eddyline.frontends.pgwire.steps import Finish, Send, StartTls, Step
@@ -112,6 +113,16 @@ class Backend:
     def feed(self, data: bytes) -> None:
         self._framing.feed(data)
 
+    def answer_at_once(self, data: bytes) -> bytes | None:
+        """What ``feed`` and ``advance`` would lead to, where that takes no thread; None: nothing has happened.
+
+        On the event loop, between the ends of ``advance``.
+        """
+        conversation = self._conversation
+        if conversation is None or len(data) > MOST_BYTES or self._framing.waiting_bytes or self.over:
+            return None
+        return conversation.answer_at_once(data)
+
     def encrypted(self) -> None:
         """The connection is encrypted, as ``StartTls`` asked for."""
         self._encrypted = True
@@ -149,7 +160,7 @@ class Backend:
         if self._conversation is not None:
             data = self._conversation.take()
             if data:
-                yield Send(data)
+                yield Send(data, last=True)
 
     def farewell(self, error: Error) -> bytes:
         """What the client is told when the server ends the connection."""

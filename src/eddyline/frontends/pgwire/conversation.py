@@ -40,6 +40,7 @@ from eddyline.frontends.pgwire.client_messages import (
     Terminate,
 )
 from eddyline.frontends.pgwire.copying import AwaitMessage, Copying
+from eddyline.frontends.pgwire.lookups import Lookups
 from eddyline.frontends.pgwire.output import Output
 from eddyline.frontends.pgwire.portals import Portal, arguments_of, formats_of
 from eddyline.frontends.pgwire.rows import data_rows, ready_rows, rows_at_once
@@ -92,6 +93,7 @@ class Conversation:
         self._waits: _Handler | None = None  # the handler that takes the next message: COPY FROM STDIN
         self._busy = False
         self._cancelled = False
+        self._lookups = Lookups(session)
         self._copying = Copying(session, self._output, wake, self._check_cancelled)
         self._process = 0
         self._statements = 0  # run so far; with the process it names a statement in the log
@@ -130,6 +132,25 @@ class Conversation:
     def take(self) -> bytes:
         """What is to be sent."""
         return self._output.take()
+
+    def answer_at_once(self, data: bytes) -> bytes | None:
+        """The whole answer to ``data`` if it is a lookup as it was asked before; None: nothing has happened.
+
+        For the event loop, while nothing else advances the conversation: it does not wait.
+        """
+        if self._skipping or self._in_block or self._waits is not None or self._busy:
+            return None
+        session = self._session
+        if session.status != "I" or session.settings_state is not self._told_of:
+            return None
+        answered = self._lookups.answer(data, self._unnamed)
+        if answered is None:
+            return None
+        self._drop_portal("")
+        if answered[1] is not self._unnamed:
+            self._unnamed, self._has_unnamed = answered[1], True
+        self._statements += 1
+        return answered[0]
 
     # -- messages -------------------------------------------------------------------------------------------------
 

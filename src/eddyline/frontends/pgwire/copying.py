@@ -61,6 +61,7 @@ class Copying:
         self._incoming = copy
         reason = make_error("08006", "the connection was lost during COPY from stdin")
         try:
+            self._check_cancelled()  # a cancel that came before there was anything to interrupt
             while True:
                 message = yield AWAIT_MESSAGE
                 match message:

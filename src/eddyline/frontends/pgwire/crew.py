@@ -48,6 +48,11 @@ class Crew:
     def threads(self) -> int:
         return len(self._threads)
 
+    @property
+    def calls(self) -> int:
+        """How many were taken so far."""
+        return self._taken
+
     async def run(self, call: Callable[[], T]) -> T:
         """What ``call`` returns or raises, run on a thread."""
         answer: asyncio.Future[T] = self._loop.create_future()

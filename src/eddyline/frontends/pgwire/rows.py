@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from eddyline.adapter.copy_to import Lines
 from eddyline.adapter.outcome import ResultSet
 from eddyline.expr.binary_io import binary_cells, framed, messages, text_cells
 from eddyline.expr.timezone import UTC, Zone
-from eddyline.repr.types import Kind
+from eddyline.repr.types import Kind, SqlType
 
-__all__ = ["copy_lines", "data_rows", "ready_rows", "rows_at_once"]
+__all__ = ["CellWriter", "copy_lines", "data_rows", "ready_rows", "row_writers", "rows_at_once", "written_rows"]
+
+#: a value as its cell of a DataRow, length included
+CellWriter: TypeAlias = Callable[[Any], bytes]
 
 #: at most so many rows, and about so many bytes, are encoded by one call
 _MOST_ROWS: Final = 1000
@@ -20,6 +23,8 @@ _AIMED_BYTES: Final = 256 << 10
 _FEW_ROWS: Final = 20
 _DATA_ROW: Final = ord("D")
 _COPY_DATA: Final = ord("d")
+_ROW: Final = struct.Struct("!cih")
+_LENGTH: Final = struct.Struct("!i")
 
 
 def rows_at_once(result: ResultSet) -> int:
@@ -37,19 +42,32 @@ def ready_rows(result: ResultSet, formats: Sequence[int]) -> bytes | None:
     """
     if result.ready is None or result.rows > _FEW_ROWS:
         return None
-    writers = [_WRITERS.get((t.kind, code)) for t, code in zip(result.types, formats, strict=True)]
-    if None in writers:
-        return None
-    rows = []
-    for row in result.ready:
-        cells = [_NULL if v is None else write(v) for v, write in zip(row, writers, strict=True)]  # type: ignore[misc]  # none is None
-        body = b"".join(cells)
-        rows.append(b"D" + struct.pack("!ih", len(body) + 6, len(cells)) + body)
-    return b"".join(rows)
+    writers = row_writers(result.types, formats)
+    return None if writers is None else written_rows(result.ready, writers)
+
+
+def row_writers(types: Sequence[SqlType], formats: Sequence[int]) -> tuple[CellWriter, ...] | None:
+    """What writes the values of each column; None if one's are only written by columns."""
+    found = []
+    for sql_type, code in zip(types, formats, strict=True):
+        writer = _WRITERS.get((sql_type.kind, code))
+        if writer is None:
+            return None
+        found.append(writer)
+    return tuple(found)
+
+
+def written_rows(rows: Sequence[Sequence[Any]], writers: Sequence[CellWriter]) -> bytes:
+    """A DataRow for each of a few rows of Python values."""
+    written = []
+    for row in rows:
+        body = b"".join([_NULL if v is None else write(v) for v, write in zip(row, writers, strict=True)])
+        written.append(_ROW.pack(b"D", len(body) + 6, len(writers)) + body)
+    return b"".join(written)
 
 
 def _cell(data: bytes) -> bytes:
-    return struct.pack("!i", len(data)) + data
+    return _LENGTH.pack(len(data)) + data
 
 
 def _text(value: Any) -> bytes:
@@ -57,7 +75,7 @@ def _text(value: Any) -> bytes:
 
 
 _NULL: Final = b"\xff\xff\xff\xff"
-_WRITERS: Final[dict[tuple[Kind, int], Callable[[Any], bytes]]] = {
+_WRITERS: Final[dict[tuple[Kind, int], CellWriter]] = {
     **{(kind, 0): _text for kind in (Kind.SMALLINT, Kind.INTEGER, Kind.BIGINT)},
     **{(kind, code): _text for kind in (Kind.TEXT, Kind.VARCHAR) for code in (0, 1)},
     (Kind.BOOLEAN, 0): lambda value: _cell(b"t" if value else b"f"),

@@ -58,7 +58,8 @@ class WireServer:
         config = self._config
         self._crew = Crew(_USUAL_THREADS, config.max_connections)
         try:
-            self._server = await asyncio.start_server(self._accept, config.host, config.port, backlog=_BACKLOG)
+            loop = asyncio.get_running_loop()
+            self._server = await loop.create_server(self._connection, config.host, config.port, backlog=_BACKLOG)
         except OSError as problem:
             raise make_error(
                 "58000",
@@ -76,6 +77,11 @@ class WireServer:
     def connections(self) -> int:
         """Places that are taken."""
         return len(self._keys)
+
+    @property
+    def calls(self) -> int:
+        """Steps of conversations that took a thread, so far."""
+        return 0 if self._crew is None else self._crew.calls
 
     def metrics_text(self) -> str:
         """What the server counts, in Prometheus' text format."""
@@ -110,19 +116,22 @@ class WireServer:
         if self._crew is not None:
             self._crew.close()
 
-    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def _connection(self) -> WireConnection:
         assert self._crew is not None
-        connection = WireConnection(self, self._crew, reader, writer, self._config.tls)
+        return WireConnection(self, self._crew, self._config.tls, self._opened)
+
+    def _opened(self, connection: WireConnection) -> None:
         self._connections.add(connection)
-        task = asyncio.current_task()
-        assert task is not None
+        task = asyncio.get_running_loop().create_task(connection.serve())
         self._tasks.add(task)
-        try:
-            await connection.serve()
-        finally:
-            self._tasks.discard(task)
-            self._connections.discard(connection)
-            self._keys.pop(connection.backend.process, None)
+        task.add_done_callback(lambda done: self._ended(connection, done))
+
+    def _ended(self, connection: WireConnection, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        self._connections.discard(connection)
+        self._keys.pop(connection.backend.process, None)
+        if not task.cancelled() and (fault := task.exception()) is not None:
+            _log.error("a connection ended unexpectedly", exc_info=fault)
 
     # -- what backends ask, on any thread -----------------------------------------------------------------------------
 

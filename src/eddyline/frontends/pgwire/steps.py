@@ -10,9 +10,13 @@ __all__ = ["Finish", "Send", "StartTls", "Step", "WaitForNews"]
 
 @dataclass(frozen=True, slots=True)
 class Send:
-    """These bytes go to the client; to be asked for more only when it has taken most of them."""
+    """These bytes go to the client; to be asked for more only when it has taken most of them.
+
+    ``last``: there is no step after this one.
+    """
 
     data: bytes
+    last: bool = False
 
 
 @dataclass(frozen=True, slots=True)
