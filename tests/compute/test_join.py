@@ -18,6 +18,7 @@ from eddyline.expr.ir import Mfp
 from eddyline.plan.dataflow import Join
 from eddyline.repr.time import EMPTY, Frontier, Time
 from eddyline.repr.types import INTEGER, TEXT
+from eddyline.testing.counting import counting
 from eddyline.trace.run import Layout
 from eddyline.trace.snapshot import Snapshot
 from tests.compute.operator_harness import (
@@ -235,3 +236,50 @@ def test_the_smaller_snapshot_probes_the_larger_one(sizes: tuple[int, int], monk
         collector = drive(joining(False), [(LEFT, left), (RIGHT, right)], random.Random(seed))
         assert sum(probed) == 20
         check(collector, [left, right], oracle(False), OUT)
+
+
+WIDE_LEFT, WIDE_RIGHT = (INTEGER, TEXT, TEXT), (INTEGER, TEXT)
+
+
+def bytes_of_a_change(text: str, projection: tuple[int, ...]) -> int:
+    """Copied by a join for one interval of 50 rows that meet a row each."""
+    ctx, output = context(), Output()
+    types = tuple((*WIDE_LEFT, *WIDE_RIGHT)[c] for c in projection)
+    sources, edges, operators = [Output(), Output()], [], []
+    for source, row_types in zip(sources, (WIDE_LEFT, WIDE_RIGHT), strict=True):
+        layout = Layout(row_types, (0,))
+        edge = ArrangedOutput(new_arrangement(layout, ctx))
+        operators.append(ArrangeOperator("a", source.connect(), layout, edge, ctx))
+        edges.append(edge)
+    node = Join(0, 1, (False,), Mfp((), projection, types))
+    join = JoinOperator("j", edges[0].connect(), edges[1].connect(), node, output, ctx)
+    got = output.connect()
+
+    def seal(upper: int) -> None:
+        for source in sources:
+            source.advance(Frontier(upper))
+        for operator in operators:
+            while operator.pending():
+                operator.step()
+
+    sources[1].send(batch_of(WIDE_RIGHT, [((i, text), AS_OF, 1) for i in range(50)]))
+    seal(AS_OF + 1)
+    while join.pending():
+        join.step()
+    sources[0].send(batch_of(WIDE_LEFT, [((i, text, "x"), AS_OF + 1, 1) for i in range(50)]))
+    seal(AS_OF + 2)
+    with counting() as counted:
+        while join.pending():
+            join.step()
+    assert sum(map(len, got.updates)) == 50
+    return counted.bytes
+
+
+def test_columns_that_the_output_lacks_are_not_copied() -> None:
+    wide, short = "w" * 400, "s"
+    assert bytes_of_a_change(wide, (0, 2)) == bytes_of_a_change(short, (0, 2))
+    assert bytes_of_a_change(wide, (0, 4)) > bytes_of_a_change(short, (0, 4)) + 50 * 300
+
+
+def test_columns_of_rows_that_meet_one_row_each_are_handed_on_as_they_are() -> None:
+    assert bytes_of_a_change("w" * 400, (0, 1, 2)) == bytes_of_a_change("s", (0, 1, 2))

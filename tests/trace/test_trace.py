@@ -71,6 +71,17 @@ def check_probes(snapshot: Snapshot, oracle: Oracle, hasher: Hasher, rng: Random
         assert all(0 < len(piece) <= 3 for piece in pieces)
         assert [r for p in pieces for r in p.probe_rows.tolist()] == found.probe_rows.tolist()
         assert [d for p in pieces for d in p.diffs.tolist()] == found.diffs.tolist()
+        picked = sorted(rng.sample(range(len(layout.types)), rng.randrange(len(layout.types) + 1)))
+        some = list(
+            snapshot.probe_pieces(
+                keys, types, hashes, below=Frontier(time + 1), null_safe=flags, max_rows=1000, picked=picked
+            )
+        )
+        assert [r for p in some for r in p.probe_rows.tolist()] == found.probe_rows.tolist()
+        for at, column in enumerate(picked):
+            whole = pa.concat_arrays([found.columns[column][:0], *(p.columns[at] for p in some)])
+            of_type = (layout.types[column],)
+            assert row_keys((whole,), of_type, len(whole)) == row_keys((found.columns[column],), of_type, len(found))
 
 
 def check_order(snapshot: Snapshot, oracle: Oracle, hasher: Hasher, rng: Random, time: int) -> None:
@@ -135,6 +146,34 @@ def test_every_readable_time_is_exact(name: str, bits: int, seed: int) -> None:
     while trace.work(1000):
         pass
     check_reads(trace.snapshot(), oracle, hasher, rng)
+
+
+def bounds_of_all_runs(trace: Trace) -> tuple[int, int | None]:
+    """As ``Trace._bounds``, without what that remembers."""
+    large = [run for run in trace.snapshot().runs if len(run) > 64]
+    if not large:
+        return 0, None
+    through = trace._lowest_through
+    passed = max(max(run.upper, run.since + 1) for run in large)
+    return min(trace.since, passed), through if through is not None and through <= large[-1].lower else None
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_what_a_trace_remembers_of_its_large_runs_is_what_they_are(seed: int) -> None:
+    rng, layout, hasher = Random(seed), Layout((BIGINT,), (0,)), Hasher(5)
+    trace = Trace(layout)
+    hold = trace.handle(since=Frontier(0), through=Frontier(0))
+    seen = set()
+    for _ in range(60):
+        lower, rows = trace.upper, rng.choice([1, 1, 1, 40, 65, 300])
+        batch = Batch.at(layout.types, (pa.array(np.arange(rows)),), rows, Time(lower), rng.choice([1, -1]))
+        trace.insert(build(batch, layout, hasher, lower=lower, upper=lower + 1, since=trace.since))
+        assert trace._bounds() == bounds_of_all_runs(trace)
+        hold.move(Frontier(rng.randrange(hold.since, trace.upper + 1)), Frontier(rng.randrange(trace.upper + 1)))
+        trace.work(rng.choice([0, 100, 1000]))
+        assert trace._bounds() == bounds_of_all_runs(trace)
+        seen.add(trace._bounds())
+    assert len(seen) > 10
 
 
 def one_row(layout: Layout, trace: Trace, hasher: Hasher, rng: Random) -> None:

@@ -79,18 +79,21 @@ class Dataflow:
         """
         moved = False
         idle = 0
-        count = len(self.operators)
+        operators = self.operators
+        count = len(operators)
+        at = self._cursor
         while idle < count:
-            at = self._cursor
-            operator = self.operators[at]
-            self._cursor = (at + 1) % count
-            if operator.pending() and self._timed(at, operator):
+            operator = operators[at]
+            here, at = at, at + 1 if at + 1 < count else 0
+            if operator.pending() and self._timed(here, operator):
                 moved = self.unmerged = True
                 idle = 0
                 if expired():
+                    self._cursor = at
                     return True
             else:
                 idle += 1
+        self._cursor = at
         self.scheduled = False
         return moved
 

@@ -31,6 +31,9 @@ class FrozenHandle:
     def set_through(self, through: Frontier) -> None:
         """Nothing merges: there is no boundary to keep."""
 
+    def move(self, since: Frontier, through: Frontier) -> None:
+        """As both."""
+
     def close(self) -> None:
         """Nothing is held."""
 

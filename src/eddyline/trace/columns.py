@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -53,6 +53,8 @@ _KIND_OF_NAME: Final = {kind._value_: code for kind, code in _KINDS.items()}
 
 #: below this many bytes Arrow's pool is quicker; above it fresh pages cost nothing until they are touched
 _POOL_BYTES: Final = 1 << 20
+#: row types to remember
+_SHAPES: Final = 4096
 
 #: up to this many rows a kernel over a few columns takes less than about 50 µs and keeps the GIL
 SHORT_ROWS: Final = 256
@@ -73,9 +75,35 @@ class SortItem(Protocol):
     def nulls_first(self) -> bool: ...
 
 
+class _Shape(NamedTuple):
+    """What a row type means for buffers, by column; ``types`` keeps the tuple alive whose identity it is found by."""
+
+    types: Sequence[SqlType]
+    kinds: tuple[int, ...]
+    arrow: tuple[pa.DataType, ...]
+    varlen: bool
+
+
+#: by the identity of the tuple of types: an operator asks for the same few again and again
+_shapes: dict[int, _Shape] = {}
+
+
+def _shape_of(types: Sequence[SqlType]) -> _Shape:
+    found = _shapes.get(id(types))
+    if found is not None:
+        return found
+    kinds = tuple(_cell_kind(t) for t in types)
+    shape = _Shape(types, kinds, tuple(arrow_type(t) for t in types), any(kind in cells.VARLEN for kind in kinds))
+    if isinstance(types, tuple):  # what can be changed may mean something else the next time
+        if len(_shapes) >= _SHAPES:
+            _shapes.clear()
+        _shapes[id(types)] = shape
+    return shape
+
+
 def cell_kinds(types: Sequence[SqlType]) -> tuple[int, ...]:
     """The cell kind of each column."""
-    return tuple(_cell_kind(t) for t in types)
+    return _shape_of(types).kinds
 
 
 def _cell_kind(sql_type: SqlType) -> int:
@@ -94,19 +122,21 @@ def address_of(array: npt.NDArray[np.generic]) -> int:
 
 def describe(columns: Sequence[pa.Array], kinds: Sequence[int]) -> Int64s:
     """int64[columns, WIDTH]: see ``kernels.cells``.  Valid while the arrays live.  O(columns), NULL counts included."""
-    rows = []
+    rows: list[int] = []
+    widths, texts = cells.WIDTHS, cells.VARLEN
     for array, kind in zip(columns, kinds, strict=True):
         buffers = array.buffers()
         offset = array.offset
         validity = buffers[0].address if buffers[0] is not None and array.null_count else 0
-        if kind in cells.VARLEN:
-            offsets = buffers[1].address + 8 * offset if buffers[1] is not None else 0
+        first = buffers[1]
+        if kind in texts:
+            offsets = first.address + 8 * offset if first is not None else 0
             values = buffers[2].address if buffers[2] is not None else 0
         else:
             offsets = 0
-            values = buffers[1].address + cells.WIDTHS[kind] * offset if buffers[1] is not None else 0
-        rows.append((kind, values, offsets, validity, offset, 0))
-    return np.array(rows, np.int64).reshape(len(rows), cells.WIDTH)
+            values = first.address + widths[kind] * offset if first is not None else 0
+        rows += (kind, values, offsets, validity, offset, 0)
+    return np.array(rows, np.int64).reshape(len(columns), cells.WIDTH)
 
 
 def order_descriptors(descriptors: Int64s, order: Sequence[SortItem]) -> Int64s:
@@ -144,7 +174,7 @@ class ColumnBuffers:
     One writer.  ``finish`` ends the writing; the buffers belong to the arrays from then on.
     """
 
-    __slots__ = ("_buffers", "_types", "outs")
+    __slots__ = ("_arrow", "_buffers", "outs")
 
     def __init__(
         self,
@@ -154,7 +184,7 @@ class ColumnBuffers:
         varlen: Sequence[int],
         nullable: Sequence[bool],
     ) -> None:
-        self._types = types
+        self._arrow = _shape_of(types).arrow
         self._buffers: list[list[pa.Buffer | None]] = []
         outs = []
         for kind, size, null in zip(kinds, varlen, nullable, strict=True):
@@ -178,10 +208,8 @@ class ColumnBuffers:
 
     def finish(self, rows: int) -> tuple[pa.Array, ...]:
         """The first ``rows`` rows as arrays."""
-        return tuple(
-            pa.Array.from_buffers(arrow_type(t), rows, buffers)
-            for t, buffers in zip(self._types, self._buffers, strict=True)
-        )
+        make = pa.Array.from_buffers
+        return tuple([make(t, rows, b) for t, b in zip(self._arrow, self._buffers, strict=True)])
 
 
 def gather_columns(
@@ -194,13 +222,13 @@ def gather_columns(
     if len(rows) == 0:  # perhaps of no runs at all, which the kernels do not expect
         return ColumnBuffers(types, kinds, 0, [0] * columns, [False] * columns).finish(0)
     short = len(rows) <= SHORT_ROWS
-    sized = np.zeros((columns, OUT), np.int64)
     varlen = [0] * columns
-    if any(kind in cells.VARLEN for kind in kinds):
+    if _shape_of(types).varlen:
+        sized = np.zeros((columns, OUT), np.int64)
         (sizes.short if short else sizes)(descs, skip, runs, rows, sized)
         varlen = sized[:, 3].tolist()
         short = short and sum(varlen) <= SHORT_BYTES
-    nullable = (descs[:, skip:, 3] != 0).any(axis=0).tolist()
+    nullable: list[bool] = (descs[:, skip:, 3] != 0).any(axis=0).tolist()
     buffers = ColumnBuffers(types, kinds, len(rows), varlen, nullable)
     (gather.short if short else gather)(descs, skip, runs, rows, 0, len(rows), 0, buffers.outs)
     return buffers.finish(len(rows))

@@ -88,7 +88,9 @@ class Run:
         lower: Frontier,
         upper: Frontier,
         since: Frontier,
+        descriptors: Int64s | None = None,
     ) -> None:
+        """``descriptors``: those of ``columns`` and their order, if they are at hand."""
         self.layout = layout
         self.columns = columns
         self.key_hashes = key_hashes
@@ -102,8 +104,8 @@ class Run:
         self._retractions = -1
         #: runs of one level are within a factor of four in length
         self.level = len(times).bit_length() >> 1
-        described = describe(columns, cell_kinds(layout.types))
-        if layout.order:
+        described = describe(columns, cell_kinds(layout.types)) if descriptors is None else descriptors
+        if layout.order and descriptors is None:
             described = np.concatenate((order_descriptors(described, layout.order), described))
         #: int64[items, WIDTH]: the ORDER BY items, if any, then the columns
         self.descriptors = described
@@ -161,6 +163,7 @@ class Run:
             lower=lower,
             upper=upper,
             since=self.since,
+            descriptors=self.descriptors,
         )
 
     def varlen_bytes(self) -> list[int]:
@@ -240,6 +243,7 @@ def build_run(
             lower=lower,
             upper=upper,
             since=since,
+            descriptors=items,
         )
     summed = summed_rows(items, hashes, words, times, diffs, _TRIAL_ROWS) if rows > 4 * _TRIAL_ROWS else None
     if summed is None:

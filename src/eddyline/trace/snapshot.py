@@ -29,6 +29,8 @@ _SLICE_ROWS: Final = 1 << 16
 _FIRST_PIECE_ROWS: Final = 256
 #: so many keys in all runs are a lookup, not a batch
 _LOOKUP_ROWS: Final = 16
+#: room for so many matches of each key at first
+_MATCHES_PER_KEY: Final = 8
 _LARGEST_PIECE_ROWS: Final = 1 << 20
 
 
@@ -109,12 +111,16 @@ class _Probe:
         matching = equal.view(np.bool_)
         return found if matching.all() else found[:, matching]
 
-    def matches(self, found: Int64s) -> Matches:
+    def matches(self, found: Int64s, picked: Sequence[int] | None = None) -> Matches:
+        """With all columns, or those ``picked``."""
         layout = self.runs.layout
         found = np.ascontiguousarray(found)
-        columns = gather_columns(
-            layout.types, cell_kinds(layout.types), self.runs.descs, len(layout.order), found[1], found[2]
-        )
+        skip, types, descs = len(layout.order), layout.types, self.runs.descs
+        if picked is not None and len(picked) < len(types):
+            types = tuple(types[c] for c in picked)
+            descs = descs.take([skip + c for c in picked], axis=1)
+            skip = 0
+        columns = gather_columns(types, cell_kinds(types), descs, skip, found[1], found[2])
         return Matches(found[0], columns, found[3], found[4])
 
 
@@ -184,11 +190,12 @@ class Snapshot:
         below: Frontier,
         null_safe: Sequence[bool],
         max_rows: int,
-        first_rows: int | None = None,
+        picked: Sequence[int] | None = None,
     ) -> Iterator[Matches]:
         """The matches of ``probe`` in the same order, in pieces of at most ``max_rows``: a key with millions of matches
-        comes in many.  A caller may drop the iterator, or keep it between its own activations.  With ``first_rows``
-        the first piece is that small, and the next ones grow.
+        comes in many.  A caller may drop the iterator, or keep it between its own activations.  The first piece is
+        of a few matches a key, the next ones grow.  ``picked``: the columns that the matches are wanted with, by
+        default all.
         """
         search = _Probe(
             self._set,
@@ -198,12 +205,12 @@ class Snapshot:
             below=below,
             null_safe=null_safe,
         )
-        capacity = max_rows if first_rows is None else min(first_rows, max_rows)
+        capacity = min(max(_FIRST_PIECE_ROWS, _MATCHES_PER_KEY * len(key_hashes)), max_rows)
         while not search.done:
             found = search.verified(search.candidates(capacity))
             capacity = min(4 * capacity, max_rows)
             if found.shape[1]:
-                yield search.matches(found)
+                yield search.matches(found, picked)
 
     def few(
         self,

@@ -66,6 +66,9 @@ class Trace:
         self._changed = False
         # ``_bounds`` when ``work`` last found nothing to do
         self._settled: tuple[Frontier, Frontier | None] | None = None
+        # of the runs that are not tiny: what since is past when it is past all of them, and where the last one begins
+        # (None: there are none); None until it is asked for
+        self._reach: tuple[Frontier, Frontier | None] | None = None
         # walks over dead rows not yet paid for by starting a merge
         self._debt_rows = 0
         # the fuel that such walks add to inserts, not yet spent
@@ -114,7 +117,9 @@ class Trace:
         if run.lower != self.upper:
             raise ValueError(f"a run of [{run.lower}, {run.upper}) cannot follow upper {self.upper}")
         if len(run):
+            reach = self._reach if len(run) <= _TINY_ROWS else None
             self._replace((*self._set.runs, run), run.upper)
+            self._reach = reach
             # Nothing can be due because of one more tiny run: those are looked at when they are folded.
             if self._fold_tiny() or len(run) > _TINY_ROWS or self._debt_rows:
                 self._changed = True
@@ -139,6 +144,8 @@ class Trace:
 
     def work(self, fuel_rows: int) -> bool:
         """Merges up to ``fuel_rows`` rows; True if more is left to do.  O(runs) where nothing is."""
+        if not self._set.runs:
+            return False
         found = self._bounds()
         if not self._merges and not self._changed and found == self._settled:
             return False
@@ -152,15 +159,19 @@ class Trace:
 
     def _bounds(self) -> tuple[Frontier, Frontier | None]:
         """What since and the physical hold mean for merges: since as far as it passes runs that are not tiny, and the
-        hold if it keeps such runs apart.  O(runs).
+        hold if it keeps such runs apart.  O(1), and O(runs) once such runs have come or gone.
         """
-        large = [run for run in self._set.runs if len(run) > _TINY_ROWS]
-        if not large:
+        reach = self._reach
+        if reach is None:
+            large = [run for run in self._set.runs if len(run) > _TINY_ROWS]
+            passed = max((max(run.upper, run.since + 1) for run in large), default=_START)
+            reach = self._reach = (Frontier(passed), large[-1].lower if large else None)
+        passed, last = reach
+        if last is None:
             return _START, None
         boundary = self._lowest_through
-        passed = max(max(run.upper, run.since + 1) for run in large)
-        apart = boundary is not None and boundary <= large[-1].lower
-        return Frontier(min(self._since, passed)), boundary if apart else None
+        apart = boundary is not None and boundary <= last
+        return min(self._since, passed), boundary if apart else None
 
     def handle(self, *, since: Frontier, through: Frontier) -> TraceHandle:
         """A hold: the trace stays exact from ``since`` on, and keeps a run boundary at ``through``.
@@ -177,11 +188,13 @@ class Trace:
 
     def _hold(self, handle: TraceHandle, since: Frontier | None, through: Frontier | None) -> None:
         with self._lock:
-            old_since, old_through = self._holds[handle]
-            new_since = old_since if since is None else since
-            if new_since < old_since:
-                raise ValueError(f"since {new_since} regresses from {old_since}")
-            self._holds[handle] = (new_since, old_through if through is None else through)
+            old = self._holds[handle]
+            new = (old[0] if since is None else since, old[1] if through is None else through)
+            if new == old:
+                return
+            if new[0] < old[0]:
+                raise ValueError(f"since {new[0]} regresses from {old[0]}")
+            self._holds[handle] = new
             self._follow_holds()
 
     def _release(self, handle: TraceHandle) -> None:
@@ -194,9 +207,10 @@ class Trace:
         if not self._holds:
             self._lowest_through = None
             return
-        sinces, throughs = zip(*self._holds.values(), strict=True)
-        self._since = max(self._since, min(sinces))
-        self._lowest_through = min(throughs)
+        holds = self._holds.values()
+        since, through = min(holds)[0], min([held for _, held in holds])
+        self._since = max(self._since, since)
+        self._lowest_through = through
 
     def _holds_of(self, handle: TraceHandle) -> tuple[Frontier, Frontier]:
         with self._lock:
@@ -204,7 +218,9 @@ class Trace:
 
     def _replace(self, runs: tuple[Run, ...], upper: Frontier) -> None:
         self._set = RunSet(self.layout, runs)
-        self._looked_at.intersection_update(map(id, runs))
+        self._reach = None
+        if self._looked_at:
+            self._looked_at.intersection_update(map(id, runs))
         self._snapshot = Snapshot(self.layout, self._set, upper, self._since)
 
     def _fold_tiny(self) -> bool:
@@ -389,6 +405,10 @@ class TraceHandle:
     def set_through(self, through: Frontier) -> None:
         """Moves the run boundary that is kept."""
         self._trace._hold(self, None, through)
+
+    def move(self, since: Frontier, through: Frontier) -> None:
+        """Both at once."""
+        self._trace._hold(self, since, through)
 
     def close(self) -> None:
         """Releases both holds.  Idempotent."""

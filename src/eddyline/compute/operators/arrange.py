@@ -58,7 +58,7 @@ class ArrangeOperator:
         self._rows = Stash(self._piece_rows)
         self._error_stash = Stash(self._piece_rows)
         #: errors of the interval being sealed
-        self._errors = Batch.empty(ERR_TYPES)
+        self._errors = _NO_ERRORS
         #: updates at as_of, while nothing is sealed; None once they are in the trace
         self._snapshot: RunBuilder | None = RunBuilder(layout, context.hasher, context.as_of)
         #: what is left of it, where it is not built at once
@@ -87,7 +87,10 @@ class ArrangeOperator:
         return moved
 
     def pending(self) -> bool:
-        return not self._input.drained() or self._target > self._output.frontier or self._may_open()
+        source, frontier = self._input, self._output.frontier
+        if source.updates or source.errors or self._target > frontier:
+            return True
+        return source.frontier > frontier and source.frontier > self._context.as_of
 
     def state_size(self) -> StateSize:
         held = size_of_traces((self._arrangement.oks, self._arrangement.errs))
@@ -111,6 +114,9 @@ class ArrangeOperator:
         taken = 0
         while self._input.updates and taken < self._context.budget_rows:
             batch = self._input.updates.popleft()
+            if self._output.frontier > as_of:  # nothing comes below it, so nothing is to be moved up
+                self._rows.add(batch)
+                continue
             if self._target > as_of or (len(batch) and int(batch.times.max()) > as_of):
                 self._rows.add(batch.advanced(as_of))
                 continue
@@ -208,6 +214,8 @@ class ArrangeOperator:
         self._runs = []
 
     def _closed_errors(self) -> Batch:
+        if self._error_stash.exhausted():
+            return _NO_ERRORS
         pieces: list[Batch] = []
         while (piece := self._error_stash.piece()) is not None:
             pieces.append(piece)
@@ -215,6 +223,9 @@ class ArrangeOperator:
 
     def _seal_errors(self, upper: Frontier) -> Batch | None:
         trace = self._arrangement.errs
+        if self._errors is _NO_ERRORS:
+            trace.advance_upper(upper)
+            return None
         closed = self._errors.times < upper
         if not closed.any():
             trace.advance_upper(upper)

@@ -25,6 +25,7 @@ from eddyline.compute.frozen import FrozenHandle
 from eddyline.compute.operators.mfp import send_through
 from eddyline.compute.operators.stateless import run_updates
 from eddyline.compute.stream import ArrangedStream, Output, Sealed
+from eddyline.expr.narrow import narrow
 from eddyline.plan.dataflow import Join
 from eddyline.repr.batch import Batch, Int64s
 from eddyline.repr.rowerror import ERR_TYPES
@@ -48,7 +49,15 @@ class _Side:
         self.stream = stream
         self.layout: Layout = trace.layout
         self.consumed: Frontier = Frontier(MIN_TIME)
+        #: the columns that the join's output is made from, and their types
+        self.picked: tuple[int, ...] = tuple(range(len(self.layout.types)))
+        self.types: tuple[SqlType, ...] = self.layout.types
+        self.key_types: tuple[SqlType, ...] = tuple(self.layout.types[k] for k in self.layout.key)
         self.handle: TraceHandle | FrozenHandle | None = trace.handle(since=Frontier(as_of), through=Frontier(MIN_TIME))
+
+    def pick(self, columns: tuple[int, ...]) -> None:
+        self.picked = columns
+        self.types = tuple(self.layout.types[c] for c in columns)
 
     def snapshot(self) -> Snapshot | None:
         return None if self.handle is None else self.handle.snapshot()
@@ -85,7 +94,13 @@ class JoinOperator:
         self._context = context
         self._left = _Side(left, context.as_of)
         self._right = _Side(right, context.as_of)
-        self._types: tuple[SqlType, ...] = (*self._left.layout.types, *self._right.layout.types)
+        self._mfp = node.mfp
+        if node.mfp is not None:
+            width = len(self._left.layout.types)
+            read, self._mfp = narrow(node.mfp, width + len(self._right.layout.types))
+            self._left.pick(tuple(c for c in read if c < width))
+            self._right.pick(tuple(c - width for c in read if c >= width))
+        self._types: tuple[SqlType, ...] = (*self._left.types, *self._right.types)
         #: the interval being joined, resumed at each activation
         self._work: Iterator[int] | None = None
 
@@ -119,6 +134,8 @@ class JoinOperator:
 
         Of the two snapshots the larger one is first: it meets nothing, and the smaller one then probes it.
         """
+        if not self._left.stream.sealed and not self._right.stream.sealed:
+            return None
         ready = [s for s in (self._left, self._right) if s.stream.sealed]
         if max(self._left.consumed, self._right.consumed) == Frontier(MIN_TIME):
             return max(ready, key=_first_rows) if len(ready) == 2 else None
@@ -148,31 +165,34 @@ class JoinOperator:
                 side.close()
                 continue
             held = max(self._context.as_of, low - 1)
-            side.handle.downgrade(Frontier(held))
-            side.handle.set_through(side.consumed)
+            side.handle.move(Frontier(held), side.consumed)
 
     def _join_run(self, side: _Side, sealed: Sealed, run: Run, snapshot: Snapshot, below: Frontier) -> Iterator[int]:
+        other = self._right if side is self._left else self._left
         delta = run_updates(run, self._context.as_of, sealed.upper)
-        key = side.layout.key
         hashes = run.key_hashes
         if len(delta) != len(hashes):
             hashes = np.asarray(hashes)[np.asarray(run.times) < sealed.upper]
         for start in range(0, len(delta), PROBE_ROWS):
-            piece = delta.slice(start, min(start + PROBE_ROWS, len(delta)))
+            stop = min(start + PROBE_ROWS, len(delta))
+            piece = delta if stop - start == len(delta) else delta.slice(start, stop)
             yield len(piece)
             for matches in snapshot.probe_pieces(
-                [piece.columns[k] for k in key],
-                [piece.types[k] for k in key],
-                hashes[start : start + len(piece)],
+                [piece.columns[k] for k in side.layout.key],
+                side.key_types,
+                hashes[start:stop],
                 below=below,
                 null_safe=self._node.null_safe,
                 max_rows=self._context.budget_rows,
+                picked=other.picked,
             ):
                 self._emit(side, piece, matches)
                 yield len(matches)
 
     def _emit(self, side: _Side, delta: Batch, matches: Matches) -> None:
-        mine = delta.take(matches.probe_rows)
+        mine = Batch(side.types, tuple([delta.columns[c] for c in side.picked]), delta.times, delta.diffs)
+        if not _each_once(matches.probe_rows, len(delta)):
+            mine = mine.take(matches.probe_rows)
         columns = (*mine.columns, *matches.columns) if side is self._left else (*matches.columns, *mine.columns)
         times = np.maximum(mine.times, np.maximum(matches.times, self._context.as_of))
         self._send(columns, times, mine.diffs, matches.diffs)
@@ -188,18 +208,26 @@ class JoinOperator:
             columns = tuple(c.take(index) for c in columns)
             times, diffs = times[good], diffs[good]
         if len(times):
-            send_through(self._node.mfp, Batch(self._types, columns, times, diffs), self._output)
+            send_through(self._mfp, Batch(self._types, columns, times, diffs), self._output)
+
+
+def _each_once(probe_rows: Int64s, rows: int) -> bool:
+    """Whether ascending ``probe_rows`` are 0 .. rows - 1."""
+    return len(probe_rows) == rows and bool((probe_rows[1:] > probe_rows[:-1]).all())
 
 
 def product_fits(left: Int64s, right: Int64s) -> npt.NDArray[np.bool_] | None:
     """None if every product is an int64; otherwise which are."""
     if len(left) == 0:
         return None
-    bound = max(abs(int(left.min())), abs(int(left.max()))) * max(abs(int(right.min())), abs(int(right.max())))
-    if bound < 2**63:
+    if _extent(left) * _extent(right) < 2**63:
         return None
     # 2**62 leaves room for the rounding of the factors; products in between are refused as well.
     return np.asarray(np.abs(left.astype(np.float64) * right.astype(np.float64)) < 2.0**62)
+
+
+def _extent(diffs: Int64s) -> int:
+    return max(-int(diffs.min()), int(diffs.max()))
 
 
 def _multiplicity_errors(times: Int64s) -> Batch:

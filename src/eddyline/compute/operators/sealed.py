@@ -73,7 +73,10 @@ class SealedOperator(ABC):
         return moved
 
     def pending(self) -> bool:
-        return not self._input.drained() or self._target > self.output.frontier or self._may_open()
+        source, frontier = self._input, self.output.frontier
+        if source.updates or source.errors or self._target > frontier:
+            return True
+        return source.frontier > frontier and source.frontier > self.context.as_of
 
     def close(self) -> None:
         self._work = None

@@ -13,11 +13,14 @@ from collections import deque
 import numpy as np
 
 from eddyline.compute.stream import Stream
-from eddyline.repr.batch import Batch
+from eddyline.repr.batch import Batch, Int64s
 from eddyline.repr.time import MIN_TIME, Frontier
 from eddyline.repr.types import SqlType
 
 __all__ = ["Stash"]
+
+#: so many numbers are compared sooner as Python's than by two calls of NumPy
+_FEW = 32
 
 
 class Stash:
@@ -43,7 +46,7 @@ class Stash:
 
     def add(self, batch: Batch) -> None:
         if len(batch):
-            self._open.append((int(batch.times.min()), int(batch.times.max()), batch))
+            self._open.append((*_span(batch.times), batch))
             self.rows += len(batch)
 
     def exhausted(self) -> bool:
@@ -53,6 +56,11 @@ class Stash:
     def seal(self, upper: Frontier) -> None:
         """Opens the interval of times below ``upper``.  It is an error to call this before ``exhausted()``."""
         self.upper = upper
+        if not self._open:
+            return
+        if len(self._open) == 1 and self._open[0][1] < upper:
+            self._close_one(self._open.pop()[2])
+            return
         closed: list[Batch] = []
         kept: list[tuple[int, int, Batch]] = []
         for low, high, batch in self._open:
@@ -77,6 +85,14 @@ class Stash:
     def next_time(self) -> int | None:
         """The least time of the pieces left; None when they are exhausted."""
         return int(self._pieces[0].times.min()) if self._pieces else None
+
+    def _close_one(self, batch: Batch) -> None:
+        """All there is, and all of it closed: most often so."""
+        self.rows = 0
+        if len(batch) < self._piece_rows:
+            self._pieces.append(_by_time(batch))
+        else:
+            self._cut([batch])
 
     def _cut(self, closed: list[Batch]) -> None:
         """Small batches are joined, large ones sliced; only batches of overlapping times must be sorted together."""
@@ -112,8 +128,19 @@ class Stash:
             self._pieces.append(Batch.concat(types, small))
 
 
+def _span(times: Int64s) -> tuple[int, int]:
+    """The least and the greatest; there is at least one."""
+    first = int(times[0])
+    if len(times) == 1:
+        return first, first
+    if len(times) <= _FEW:
+        listed = times.tolist()
+        return min(listed), max(listed)
+    return int(times.min()), int(times.max())
+
+
 def _by_time(batch: Batch) -> Batch:
     times = batch.times
-    if np.all(times[1:] >= times[:-1]):
+    if len(times) == 1 or np.all(times[1:] >= times[:-1]):
         return batch
     return batch.take(np.argsort(times, kind="stable"))

@@ -84,7 +84,8 @@ class NegateOperator:
         return moved
 
     def pending(self) -> bool:
-        return not self._input.drained() or self._input.frontier > self._output.frontier
+        source = self._input
+        return bool(source.updates or source.errors) or source.frontier > self._output.frontier
 
     def close(self) -> None:
         """Nothing is held."""
