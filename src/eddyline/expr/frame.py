@@ -8,6 +8,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from eddyline.repr.taking import take_values
+
 __all__ = ["Frame"]
 
 Int64s = npt.NDArray[np.int64]
@@ -41,7 +43,7 @@ class Frame:
         """Column ``index``, contiguous; gathered once."""
         selection = self._indexes[index]
         if selection is not None:
-            self._arrays[index] = self._arrays[index].take(pa.array(selection))
+            self._arrays[index] = take_values(self._arrays[index], selection)
             self._indexes[index] = None
         return self._arrays[index]
 

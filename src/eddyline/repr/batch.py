@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from eddyline.repr.taking import take_values
 from eddyline.repr.time import Time
 from eddyline.repr.types import SqlType, arrow_type
 
@@ -82,8 +83,8 @@ class Batch:
 
     def take(self, rows: npt.NDArray[np.integer]) -> Batch:
         """The updates at positions ``rows`` (int, any order, repeats allowed)."""
-        index = pa.array(rows)
-        return Batch(self.types, tuple(c.take(index) for c in self.columns), self.times[rows], self.diffs[rows])
+        columns = tuple([take_values(c, rows) for c in self.columns])
+        return Batch(self.types, columns, self.times[rows], self.diffs[rows])
 
     def slice(self, start: int, stop: int) -> Batch:
         """Updates ``start <= i < stop``; shares buffers."""

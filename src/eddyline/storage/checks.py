@@ -8,6 +8,7 @@ import pyarrow as pa
 from eddyline.errors import make_error
 from eddyline.expr.text_io import format_column, sample_rows
 from eddyline.repr.batch import Batch, Int64s
+from eddyline.repr.taking import take_values
 from eddyline.repr.time import Time
 from eddyline.storage.collection import Collection
 from eddyline.trace.duplicates import first_equal
@@ -56,8 +57,7 @@ def _live_rows(collection: Collection, touched: Batch, first: Int64s, time: Time
     columns = tuple(touched.columns[c] for c in collection.layout.key)
     distinct = np.flatnonzero(first == np.arange(len(first)))
     if len(distinct) < len(first):
-        index = pa.array(distinct)
-        columns = tuple(c.take(index) for c in columns)
+        columns = tuple(take_values(c, distinct) for c in columns)
     return collection.lookup(columns, time)
 
 

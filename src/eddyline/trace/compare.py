@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from eddyline.kernels.rows import pairs_equal
 from eddyline.repr.types import SqlType
-from eddyline.trace.columns import cell_kinds, describe
+from eddyline.trace.columns import SHORT_ROWS, cell_kinds, describe
 
 __all__ = ["rows_equal", "rows_identical"]
 
@@ -55,7 +55,7 @@ def _compare(
 ) -> npt.NDArray[np.bool_]:
     kinds = cell_kinds(types)
     out = np.empty(len(left), np.uint8)
-    pairs_equal(
+    (pairs_equal.short if len(left) <= SHORT_ROWS else pairs_equal)(
         describe(columns, kinds)[None],
         np.ascontiguousarray(left, np.int64),
         describe(right_columns, kinds)[None],

@@ -29,6 +29,7 @@ from eddyline.expr.narrow import narrow
 from eddyline.plan.dataflow import Join
 from eddyline.repr.batch import Batch, Int64s
 from eddyline.repr.rowerror import ERR_TYPES
+from eddyline.repr.taking import take_values
 from eddyline.repr.time import EMPTY, MIN_TIME, Frontier, Time
 from eddyline.repr.types import SqlType
 from eddyline.trace.run import Layout, Run
@@ -204,8 +205,7 @@ class JoinOperator:
             bad = np.flatnonzero(~fits)
             self._output.send_errors(_multiplicity_errors(times[bad]))
             good = np.flatnonzero(fits)
-            index = pa.array(good)
-            columns = tuple(c.take(index) for c in columns)
+            columns = tuple(take_values(c, good) for c in columns)
             times, diffs = times[good], diffs[good]
         if len(times):
             send_through(self._mfp, Batch(self._types, columns, times, diffs), self._output)

@@ -23,6 +23,7 @@ from eddyline.compute.operators.segments import cut_segments
 from eddyline.compute.state_size import StateSize, size_of_traces
 from eddyline.compute.stream import Output, Stream
 from eddyline.repr.batch import Batch, Int64s
+from eddyline.repr.taking import take_values
 from eddyline.repr.types import SqlType
 from eddyline.trace.run import Layout, consolidate
 
@@ -39,8 +40,7 @@ class Groups:
     count: int
 
     def take(self, numbers: Int64s) -> Groups:
-        index = pa.array(numbers)
-        return Groups(tuple(c.take(index) for c in self.keys), len(numbers))
+        return Groups(tuple(take_values(c, numbers) for c in self.keys), len(numbers))
 
 
 class GroupOutput(NamedTuple):
@@ -133,8 +133,7 @@ class RecomputeOperator(SealedOperator):
     def _groups(self, keys: Sequence[pa.Array], rows: int) -> tuple[Groups, Int64s]:
         hashes = self.state.hashes(keys, rows)
         of_row, leaders = group_rows(keys, self._key_types, hashes)
-        index = pa.array(leaders)
-        return Groups(tuple(c.take(index) for c in keys), len(leaders)), of_row
+        return Groups(tuple(take_values(c, leaders) for c in keys), len(leaders)), of_row
 
     def _round(self, groups: Groups, rows: Batch, of_row: Int64s, times: Int64s) -> None:
         """``times[g]``: the time at which group *g* takes its rows."""
@@ -148,9 +147,9 @@ class RecomputeOperator(SealedOperator):
             place = np.full(groups.count, -1, np.int64)
             place[numbers] = np.arange(len(numbers))
             kept = place[before.groups] >= 0
-            index = pa.array(np.flatnonzero(kept))
+            picked = np.flatnonzero(kept)
             before = GroupOutput(
-                place[before.groups[kept]], tuple(c.take(index) for c in before.columns), before.diffs[kept]
+                place[before.groups[kept]], tuple(take_values(c, picked) for c in before.columns), before.diffs[kept]
             )
             groups, times = groups.take(numbers), times[numbers]
             starts = None if starts is None else starts[numbers]

@@ -40,6 +40,7 @@ from eddyline.expr.text_io import sample_rows
 from eddyline.plan.dataflow import Reduce
 from eddyline.repr.batch import Batch, Int64s
 from eddyline.repr.rowerror import ERR_TYPES
+from eddyline.repr.taking import take_values
 from eddyline.repr.types import BIGINT, Kind, SqlType
 from eddyline.trace.compare import rows_identical
 
@@ -298,8 +299,8 @@ class ReduceOperator(SealedOperator):
         failed = states.error[rows] > 0
         good = np.flatnonzero(exists & ~failed)
         if len(good):
-            index = pa.array(rows[good])
-            columns = (*self._table.keys(slots[good]), *(c.take(index) for c in states.columns))
+            picked = rows[good]
+            columns = (*self._table.keys(slots[good]), *[take_values(c, picked) for c in states.columns])
             self.output.send(Batch(self._types, columns, times[good], diffs[good]))
         bad = np.flatnonzero(exists & failed)
         if len(bad):

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
 from eddyline.compute.context import OperatorContext
 from eddyline.compute.operators.recompute import GroupOutput, Groups, RecomputeOperator, UInt64s
@@ -16,6 +15,7 @@ from eddyline.compute.stream import Output, Stream
 from eddyline.expr.ir import SortKey
 from eddyline.plan.dataflow import TopK
 from eddyline.repr.batch import Batch, Int64s, concat_arrays
+from eddyline.repr.taking import take_values
 from eddyline.trace.order import order_rows, sort_prefix
 from eddyline.trace.run import Layout
 
@@ -54,8 +54,7 @@ class TopKOperator(RecomputeOperator):
         limits = None if stop is None else np.full(groups.count, stop, np.int64)
         found = self.state.first_rows(groups.keys, limits, groups.count, starts)
         kept, diffs = rows_in_window(found.groups, found.multiplicities, self._offset, stop)
-        index = pa.array(kept)
-        return GroupOutput(found.groups[kept], tuple(c.take(index) for c in found.columns), diffs)
+        return GroupOutput(found.groups[kept], tuple(take_values(c, kept) for c in found.columns), diffs)
 
     def starts(self, groups: Groups, rows: Batch, of_row: Int64s, shown: GroupOutput) -> UInt64s | None:
         """The least prefix shown or changed: what stands before is gone, and need not be walked to find that out.
