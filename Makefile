@@ -85,7 +85,7 @@ simulate: $(VENV)/.ready-test
 bench-isolation: $(VENV)/.ready-base
 	$(BIN)/python -m bench.isolation $(QUICK)
 
-bench: $(VENV)/.ready-bench
+bench: $(VENV)/.ready-bench postgres
 	$(BIN)/python -m bench
 
 clean:

@@ -13,6 +13,7 @@ from bench.footprint import measure_footprints
 from bench.memory import measure_hydration
 from bench.reads import measure_aggregate, measure_lookups
 from bench.report import Report
+from bench.server.page import measure_server
 from bench.stalls import measure_stalls
 from bench.startup import measure_startup
 from bench.streams import Sizes, measure_streams, pathway_version
@@ -21,6 +22,7 @@ from bench.tpch.measure import measure_tpch
 _PAGE = Path(__file__).parent.parent / "docs" / "benchmarks.md"
 _PARTS = (
     "startup", "streams", "lookups", "aggregate", "changes", "catalog", "stalls", "hydration", "footprint", "tpch",
+    "server",
 )  # fmt: skip
 
 
@@ -83,6 +85,8 @@ def _measure(part: str, report: Report, quick: bool, pathway_python: str | None)
         case "tpch":
             scale, most, rounds = (0.1, 1.0, 2) if quick else (1.0, 15.0, 5)
             report.tpch(measure_tpch(scale, pairs=5, at_most_s=most, rounds=rounds))
+        case "server":
+            report.server(measure_server(quick=quick))
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ from bench.catalog import CatalogFigures
 from bench.changes import ChangeFigures
 from bench.footprint import FootprintFigures
 from bench.memory import HydrationFigures
+from bench.server.page import SERVER_TEXT, ServerFigures, server_lines
 from bench.stalls import StallFigures
 from bench.streams import StreamFigures
 from bench.timing import Latency
@@ -114,6 +115,9 @@ class Report:
 
     def tpch(self, figures: TpchFigures) -> None:
         self._section(f"TPC-H at scale factor {figures.scale:g}", TPCH_TEXT, tpch_lines(figures))
+
+    def server(self, figures: ServerFigures) -> None:
+        self._section("The server beside PostgreSQL", SERVER_TEXT, server_lines(figures))
 
     def _section(self, title: str, text: str, lines: Sequence[str]) -> None:
         self._lines += [f"## {title}", "", text.strip(), "", *lines, ""]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import signal
 import subprocess
@@ -42,8 +41,9 @@ def eddyline_server(data: Path | None, *, interactive: bool = True) -> Iterator[
     command = [sys.executable, "-m", "eddyline", "serve", "--listen", "127.0.0.1:0"]
     if data is not None:
         command += ["--data", str(data)]
-    environment = os.environ | {"EDDYLINE_INTERACTIVE": str(int(interactive))}
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment)
+    if not interactive:
+        command.append("--one-runtime")
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     try:
         assert process.stderr is not None
         said = []

@@ -35,6 +35,7 @@ _log = logging.getLogger("eddyline.serve")
 _USAGE: Final = 2
 _NO_SOCKET: Final = 73
 _GRACE_S: Final = 5.0
+_MOST_GRACE_S: Final = 3600.0
 
 _DESCRIPTION = """\
 Serves a database to PostgreSQL's clients: psql, psycopg, asyncpg, SQLAlchemy, JDBC, and tools built on them.
@@ -64,7 +65,7 @@ users file: a line `name:password` each, or `name:SCRAM-SHA-256$…` as PostgreS
 Without one, whoever can connect is let in under any name, which is meant for loopback addresses; for others say
 --trust.  The name of the database is up to the client: there is one.
 
-SIGTERM and SIGINT: no more connections, statements under way get five seconds, exit status 0.
+SIGTERM and SIGINT: no more connections, statements under way get --grace seconds (five), exit status 0.
 exit status: 2 for wrong arguments; 73 if an address or the directory cannot be had.
 """
 
@@ -78,6 +79,8 @@ class ServeConfig:
     workers: int = 1
     json_log: bool = False
     data: Path | None = None
+    interactive: bool = True
+    grace_s: float = _GRACE_S
 
 
 def add_serve_arguments(parser: argparse.ArgumentParser) -> None:
@@ -94,6 +97,8 @@ def add_serve_arguments(parser: argparse.ArgumentParser) -> None:
     add("--tls-required", action="store_true", help="refuse connections that are not encrypted")
     add("--max-connections", type=int, default=1000, metavar="N", help="more are refused (1000)")
     add("--workers", type=int, default=1, metavar="N", help="threads that maintain views (1)")
+    add("--one-runtime", action="store_true", help="reads share a runtime with views instead of having their own")
+    add("--grace", type=float, default=_GRACE_S, metavar="SECONDS", help="for statements under way at the end (5)")
     add("--log-format", choices=("text", "json"), default="text", help="of what is said on standard error (text)")
 
 
@@ -110,12 +115,22 @@ def serve_config(arguments: argparse.Namespace) -> ServeConfig:
     tls = _tls(arguments.tls_cert, arguments.tls_key)
     if arguments.tls_required and tls is None:
         raise make_error("22023", "--tls-required needs --tls-cert and --tls-key")
+    if not 0 <= arguments.grace <= _MOST_GRACE_S:
+        raise make_error("22023", f"--grace must be from 0 to {_MOST_GRACE_S:g} seconds")
     for name in ("max_connections", "workers"):
         if getattr(arguments, name) < 1:
             raise make_error("22023", f"--{name.replace('_', '-')} must be at least 1")
     wire = WireConfig(host, port, arguments.max_connections, passwords, tls, arguments.tls_required)
     http = None if arguments.http is None else _address(arguments.http, "--http")
-    return ServeConfig(wire, http, arguments.workers, arguments.log_format == "json", arguments.data)
+    return ServeConfig(
+        wire,
+        http,
+        arguments.workers,
+        arguments.log_format == "json",
+        arguments.data,
+        not arguments.one_runtime,
+        arguments.grace,
+    )
 
 
 def _address(text: str, option: str) -> tuple[str, int]:
@@ -198,7 +213,7 @@ async def serve(config: ServeConfig) -> None:
     try:
         await served.start()
         await ending.wait()
-        _log.info("ending: statements under way get %g s", _GRACE_S)
+        _log.info("ending: statements under way get %g s", config.grace_s)
     finally:
         await served.close()
 
@@ -220,7 +235,9 @@ class _Served:
             host, port = await self._http.start(*config.http)
             _log.info("metrics and health at http://%s:%d", host, port)
         await asyncio.to_thread(warm, CompilationProgress().update)
-        self._engine = await asyncio.to_thread(open_engine, config.data, workers=config.workers)
+        self._engine = await asyncio.to_thread(
+            open_engine, config.data, workers=config.workers, interactive=config.interactive
+        )
         host, port = await self._wire.start()
         self._ready = True
         where = "memory" if config.data is None else f"directory {config.data}"
@@ -228,7 +245,7 @@ class _Served:
 
     async def close(self) -> None:
         self._ready = False
-        await self._wire.close(_GRACE_S)
+        await self._wire.close(self._config.grace_s)
         await self._http.close()
         if self._engine is not None:
             await asyncio.to_thread(self._engine.close)
