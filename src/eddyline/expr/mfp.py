@@ -12,6 +12,7 @@ from eddyline.expr.column_names import MfpNames
 from eddyline.expr.evaluate import evaluate_frame, true_rows
 from eddyline.expr.frame import Frame
 from eddyline.expr.ir import Expr, MapStep, Mfp, Raise, walk
+from eddyline.expr.quick_filter import quick_truth
 from eddyline.expr.registry import RowErrors
 from eddyline.expr.text_io import sample_rows
 from eddyline.repr.batch import Batch, Int64s
@@ -31,6 +32,12 @@ def apply_mfp(mfp: Mfp, batch: Batch) -> tuple[Batch, Batch | None]:
     errs: list[Batch] = []
     for step in mfp.steps:
         expr = step.expr if isinstance(step, MapStep) else step.predicate
+        if not isinstance(step, MapStep):
+            truth = quick_truth(expr, frame)
+            if truth is not None:
+                if not truth.all():
+                    frame, origin = _kept(frame, origin, np.flatnonzero(truth))
+                continue
         value = evaluate_frame(expr, frame)
         if isinstance(step, MapStep):
             frame.append(value.array)
@@ -41,11 +48,14 @@ def apply_mfp(mfp: Mfp, batch: Batch) -> tuple[Batch, Batch | None]:
         if value.errors is not None:
             errs.append(_described(batch, value.errors, origin, expr, names, mfp.view))
         if keep is not None:
-            frame = frame.select(keep)
-            origin = keep if origin is None else origin[keep]
+            frame, origin = _kept(frame, origin, keep)
     columns = tuple(frame.column(i) for i in mfp.projection)
     times, diffs = (batch.times, batch.diffs) if origin is None else (batch.times[origin], batch.diffs[origin])
     return Batch(mfp.types, columns, times, diffs), Batch.concat(ERR_TYPES, errs) if errs else None
+
+
+def _kept(frame: Frame, origin: Int64s | None, keep: Int64s) -> tuple[Frame, Int64s]:
+    return frame.select(keep), keep if origin is None else origin[keep]
 
 
 def _described(
