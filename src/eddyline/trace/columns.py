@@ -57,7 +57,7 @@ _POOL_BYTES: Final = 1 << 20
 _SHAPES: Final = 4096
 
 #: up to this many rows a kernel over a few columns takes less than about 50 µs and keeps the GIL
-SHORT_ROWS: Final = 256
+SHORT_ROWS: Final = 512
 #: … if their varlen values are no longer than this together
 SHORT_BYTES: Final = 1 << 16
 
