@@ -38,7 +38,7 @@ _COMPARISONS: Final[dict[str, Callable[[Any, Any], Any]]] = {
     "gt": operator.gt,
     "ge": operator.ge,
 }
-_LAYOUTS: Final = {
+_LAYOUTS: Final[dict[Kind, np.dtype[Any]]] = {
     Kind.SMALLINT: np.dtype(np.int16),
     Kind.INTEGER: np.dtype(np.int32),
     Kind.BIGINT: np.dtype(np.int64),

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from eddyline.kernels.rows import pairs_equal
 from eddyline.repr.types import SqlType
-from eddyline.trace.columns import SHORT_ROWS, cell_kinds, describe
+from eddyline.trace.columns import SHORT_BYTES, SHORT_ROWS, cell_kinds, describe, varlen_bytes
 
 __all__ = ["rows_equal", "rows_identical"]
 
@@ -55,8 +55,10 @@ def _compare(
 ) -> npt.NDArray[np.bool_]:
     kinds = cell_kinds(types)
     out = np.empty(len(left), np.uint8)
-    (pairs_equal.short if len(left) <= SHORT_ROWS else pairs_equal)(
-        describe(columns, kinds)[None],
+    described = describe(columns, kinds)
+    short = len(left) <= SHORT_ROWS and (not columns or sum(varlen_bytes(described, len(columns[0]))) <= SHORT_BYTES)
+    (pairs_equal.short if short else pairs_equal)(
+        described[None],
         np.ascontiguousarray(left, np.int64),
         describe(right_columns, kinds)[None],
         np.zeros(len(left), np.int64),
