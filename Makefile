@@ -6,6 +6,8 @@ SEEDS ?= 1000
 N ?= 1000
 SEED ?= 1
 CRASHES ?= 50000
+SECONDS ?= 600
+CLIENTS ?= 200
 # With hashes of 4 bits nearly all rows collide, so that equality has to decide.
 COLLIDING := EDDYLINE_HASH_BITS=4
 # What opens databases without saying their layout: also run with one runtime per replica.
@@ -15,7 +17,7 @@ SOURCES := $(wildcard src tests examples bench demo)
 # The JIT cache lives in the checkout, so that runs of different checkouts never share kernels.
 export NUMBA_CACHE_DIR := $(CURDIR)/.cache/numba
 
-.PHONY: crash help setup test test-long check demo bench bench-isolation fuzz simulate postgres clean
+.PHONY: soak crash help setup test test-long check demo bench bench-isolation fuzz simulate postgres clean
 
 help:
 	@echo "make demo        flight records through live views, checked against DuckDB"
@@ -25,6 +27,7 @@ help:
 	@echo "make fuzz        random schemas, changes and queries against PostgreSQL and DuckDB (SEEDS=$(SEEDS))"
 	@echo "make simulate    whole databases stepped in random orders, every answer recomputed (SEEDS=$(SEEDS))"
 	@echo "make crash       kills writing processes and checks what is left (N=$(N) SEED=$(SEED)); losses of power (CRASHES=$(CRASHES))"
+	@echo "make soak        many clients on one server for a while (SECONDS=$(SECONDS) CLIENTS=$(CLIENTS))"
 	@echo "make bench       measurements, side by side with other engines"
 	@echo "make bench-isolation   what reads wait for while views hydrate, in both layouts (QUICK=--quick)"
 
@@ -77,6 +80,9 @@ fuzz: $(VENV)/.ready-test postgres
 crash: $(VENV)/.ready-test
 	$(BIN)/python -m eddyline.testing.crash --rounds $(N) --seed $(SEED)
 	EDDYLINE_CRASHES=$(CRASHES) $(BIN)/python -m pytest -n 2 tests/storage/test_torn_writes.py
+
+soak: $(VENV)/.ready-test
+	$(BIN)/python -m eddyline.testing.soak --seconds $(SECONDS) --clients $(CLIENTS)
 
 simulate: $(VENV)/.ready-test
 	$(BIN)/python -m eddyline.testing.simulation --seeds $(SEEDS)

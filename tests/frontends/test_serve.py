@@ -18,6 +18,7 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
 
 from eddyline.errors import Error
 from eddyline.frontends.command_line import main
@@ -66,6 +67,19 @@ def page(url: str) -> tuple[int, str]:
         return refused.code, refused.read().decode()
 
 
+def check_conventions(text: str) -> None:
+    """Prometheus' for names: one prefix, base units, counters that end in _total; each has a help and a type, once."""
+    families = list(text_string_to_metric_families(text))
+    names = [family.name for family in families]
+    assert len(names) > 10 and len(set(names)) == len(names)
+    for family in families:
+        assert re.fullmatch("eddyline_[a-z][a-z0-9_]*", family.name) and family.documentation
+        assert family.type in {"counter", "gauge", "histogram"}, family.name
+        assert not re.search("_(ms|us|ns|millis|micros|kb|mb|minutes)(_|$)", family.name), family.name
+        assert all(s.name.endswith("_total") for s in family.samples if family.type == "counter"), family.name
+        assert not family.name.endswith("_total") or family.type == "counter"
+
+
 def test_it_serves_clients_and_watchers_and_ends_on_sigterm() -> None:
     arguments = ("--listen", "127.0.0.1:0", "--http", "127.0.0.1:0", "--log-format", "json", "--max-connections", "7")
     with serving(*arguments) as server:
@@ -78,6 +92,7 @@ def test_it_serves_clients_and_watchers_and_ends_on_sigterm() -> None:
                 connection.execute("SELECT 1/0")
             status, text = page(f"{http}/metrics")
             assert status == 200 and "eddyline_connections 1\n" in text and "eddyline_connection_limit 7\n" in text
+            check_conventions(text)
             assert page(f"{http}/nothing")[0] == 404
             assert server.end() == 0
             with pytest.raises(psycopg.OperationalError):
@@ -136,8 +151,30 @@ def test_arguments_that_do_not_fit_are_refused_with_a_hint(tmp_path: Path) -> No
     assert "go together" in refused("--tls-cert", "x")
     assert "cannot use" in refused("--tls-cert", "x", "--tls-key", "y")
     assert "at least 1" in refused("--max-connections", "0")
+    assert "--grace" in refused("--grace", "-1") and "--grace" in refused("--grace", "nan")
     assert refused("--users", str(users)).endswith("line 3: expected name:password")
     assert "cannot read" in refused("--users", str(tmp_path / "none"))
+
+
+@pytest.mark.parametrize("grace", ["60", "0.1"])
+def test_statements_under_way_get_their_grace_and_are_then_ended(grace: str) -> None:
+    with serving("--listen", "127.0.0.1:0", "--grace", grace) as server:
+        port = int(server.wait_for(r"psql -h 127\.0\.0\.1 -p (\d+)")[1])
+        connection = psycopg.connect(host="127.0.0.1", port=port, user="me", dbname="db", autocommit=True)
+        connection.execute("CREATE TABLE t (a int)")
+        with connection.cursor() as cursor:
+            try:
+                with cursor.copy("COPY t FROM STDIN") as copy:
+                    server.process.send_signal(signal.SIGTERM)
+                    server.wait_for("ending: ")
+                    if grace == "0.1":
+                        assert server.process.wait(timeout=60) == 0
+                    copy.write("1\n")
+                assert grace == "60" and cursor.rowcount == 1
+            except psycopg.OperationalError as ended:
+                assert grace == "0.1", ended
+        connection.close()
+        assert server.end() == 0
 
 
 def test_help_teaches(capsys: pytest.CaptureFixture[str]) -> None:

@@ -55,6 +55,7 @@ class WireConnection(asyncio.Protocol):
         self._gone = False
         self._lost: BaseException | None = None
         self._stopping: Error | None = None
+        self._now = False  # statements are not waited for
         self._hanging: asyncio.Task[None] | None = None
         self.backend = Backend(host, self._wake)
 
@@ -70,10 +71,16 @@ class WireConnection(asyncio.Protocol):
 
     def stop(self, reason: Error, *, now: bool) -> None:
         """Ends the connection when its statement has ended; ``now``: cancels it."""
-        self._stopping = reason
+        self._stopping, self._now = reason, now
         self._news.set()
         if now:
             self.backend.cancel()
+
+    @property
+    def _ending(self) -> bool:
+        """Whether it is told to end and no statement is under way, or is to be waited for."""
+        conversation = self.backend.conversation
+        return self._stopping is not None and (self._now or conversation is None or not conversation.mid_statement)
 
     async def serve(self) -> None:
         """Until the client leaves, is told to, or is stopped."""
@@ -157,14 +164,14 @@ class WireConnection(asyncio.Protocol):
             await self._wait_for_bytes()
             if self.backend.over or (self._gone and not self._inbox):
                 return
-            if self._stopping is not None:
+            if self._stopping is not None and self._ending:
                 await self._last_words(self._stopping)
                 return
             await self._advance(self._received())
 
     async def _wait_for_bytes(self) -> None:
         self._heard = self._loop.time()
-        while not self._inbox and not self._gone and self._stopping is None:
+        while not self._inbox and not self._gone and not self._ending:
             self._news.clear()
             patience, reason = self._patience()
             self._idle = True
@@ -174,7 +181,7 @@ class WireConnection(asyncio.Protocol):
                 self._idle = False
             nothing_new = not self._inbox and not self._gone and self._stopping is None
             if nothing_new and patience is not None and self._loop.time() >= self._heard + patience:
-                self._stopping = reason
+                self._stopping, self._now = reason, True
 
     async def _next_news(self, patience: float | None) -> None:
         """Until there may be news, or for so long."""

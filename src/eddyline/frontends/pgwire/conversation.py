@@ -104,6 +104,11 @@ class Conversation:
     def session(self) -> Session:
         return self._session
 
+    @property
+    def mid_statement(self) -> bool:
+        """Whether a statement waits for the client's next message: COPY FROM STDIN."""
+        return self._waits is not None
+
     def greet(self, process: int, secret: int) -> None:
         """Says what follows on authentication."""
         self._process = process
