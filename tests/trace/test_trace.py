@@ -18,7 +18,7 @@ from eddyline.repr.types import BIGINT, BOOLEAN, DOUBLE, INTEGER, INTERVAL, NUME
 from eddyline.testing.columns import random_column
 from eddyline.testing.row_keys import row_keys
 from eddyline.trace.hasher import Hasher
-from eddyline.trace.merge import Merge
+from eddyline.trace.merge import Merge, RunSet
 from eddyline.trace.order import sort_prefix
 from eddyline.trace.run import Layout, Run
 from eddyline.trace.snapshot import Snapshot
@@ -172,8 +172,30 @@ def test_what_a_trace_remembers_of_its_large_runs_is_what_they_are(seed: int) ->
         hold.move(Frontier(rng.randrange(hold.since, trace.upper + 1)), Frontier(rng.randrange(trace.upper + 1)))
         trace.work(rng.choice([0, 100, 1000]))
         assert trace._bounds() == bounds_of_all_runs(trace)
+        assert trace._tiny_runs == sum(len(run) <= 64 for run in trace.snapshot().runs)
         seen.add(trace._bounds())
     assert len(seen) > 10
+
+
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_what_is_stacked_for_one_more_run_is_what_stacking_all_gives(name: str) -> None:
+    """Whatever had been asked for before."""
+    rng, layout, hasher = Random(name), LAYOUTS[name], Hasher(5)
+    names = ("heads", "descs", "key_descs", "rows")
+    for asked in (names, ("heads",), ("descs",), ("descs", "key_descs"), ()):
+        grown, runs = RunSet(layout, ()), []
+        for lower in range(5):
+            batch = random_batch(layout.types, 4, range(lower, lower + 1), rng)
+            runs.append(build(batch, layout, hasher, lower=lower, upper=lower + 1, since=lower))
+            grown = grown.appended(runs[-1])
+            for each in asked:
+                getattr(grown, each)
+        whole = RunSet(layout, tuple(runs))
+        assert grown.runs == whole.runs
+        for each in names:
+            assert np.array_equal(getattr(grown, each), getattr(whole, each))
+            if each != "rows":
+                assert getattr(grown, each).flags.c_contiguous
 
 
 def one_row(layout: Layout, trace: Trace, hasher: Hasher, rng: Random) -> None:

@@ -57,6 +57,22 @@ class RunSet:
     def rows(self) -> int:
         return sum(len(run) for run in self.runs)
 
+    def appended(self, run: Run) -> RunSet:
+        """With one more run.  What was stacked is copied, and not stacked anew.  O(runs)."""
+        more = RunSet(self.layout, (*self.runs, run))
+        known = self.__dict__
+        if self.runs and "heads" in known:
+            more.heads = np.concatenate((self.heads, run.head[None]))
+        if self.runs and "descs" in known:
+            more.descs = np.concatenate((self.descs, run.descriptors[None]))
+            if "key_descs" in known:
+                skip = len(self.layout.order)
+                keys = run.descriptors.take([skip + c for c in self.layout.key], axis=0)
+                more.key_descs = np.concatenate((self.key_descs, keys[None]))
+        if "rows" in known:
+            more.rows = self.rows + len(run)
+        return more
+
 
 class Merge:
     """The consolidated merge of ``runs`` (contiguous, oldest first), at times advanced to ``since``, below ``below``.

@@ -66,6 +66,8 @@ class Trace:
         self._changed = False
         # ``_bounds`` when ``work`` last found nothing to do
         self._settled: tuple[Frontier, Frontier | None] | None = None
+        # how many of the runs are tiny
+        self._tiny_runs = 0
         # of the runs that are not tiny: what since is past when it is past all of them, and where the last one begins
         # (None: there are none); None until it is asked for
         self._reach: tuple[Frontier, Frontier | None] | None = None
@@ -117,9 +119,10 @@ class Trace:
         if run.lower != self.upper:
             raise ValueError(f"a run of [{run.lower}, {run.upper}) cannot follow upper {self.upper}")
         if len(run):
-            reach = self._reach if len(run) <= _TINY_ROWS else None
-            self._replace((*self._set.runs, run), run.upper)
-            self._reach = reach
+            tiny = len(run) <= _TINY_ROWS
+            reach, tiny_runs = self._reach if tiny else None, self._tiny_runs + tiny
+            self._replace(self._set.appended(run), run.upper)
+            self._reach, self._tiny_runs = reach, tiny_runs
             # Nothing can be due because of one more tiny run: those are looked at when they are folded.
             if self._fold_tiny() or len(run) > _TINY_ROWS or self._debt_rows:
                 self._changed = True
@@ -216,18 +219,25 @@ class Trace:
         with self._lock:
             return self._holds[handle]
 
-    def _replace(self, runs: tuple[Run, ...], upper: Frontier) -> None:
-        self._set = RunSet(self.layout, runs)
+    def _replace(self, runs: RunSet, upper: Frontier) -> None:
+        self._set = runs
         self._reach = None
         if self._looked_at:
-            self._looked_at.intersection_update(map(id, runs))
+            self._looked_at.intersection_update(map(id, runs.runs))
         self._snapshot = Snapshot(self.layout, self._set, upper, self._since)
+
+    def _exchange(self, runs: tuple[Run, ...]) -> None:
+        """Other runs for the same updates."""
+        self._replace(RunSet(self.layout, runs), self.upper)
+        self._tiny_runs = sum(len(run) <= _TINY_ROWS for run in runs)
 
     def _fold_tiny(self) -> bool:
         """Merges the trailing tiny runs at once when there are many, on either side of the physical hold; True if so.
 
         A reader that keeps up holds the boundary before the newest run: the ones behind it are those that pile up.
         """
+        if self._tiny_runs < TINY_RUNS:
+            return False
         boundary = self._lowest_through
         runs = self._set.runs
         stop = len(runs)
@@ -238,7 +248,7 @@ class Trace:
                 merge.work(merge.left_rows + 1)
                 merged = merge.result()
                 middle = () if merged is None else (merged,)
-                self._replace((*runs[:start], *middle, *runs[stop:]), self.upper)
+                self._exchange((*runs[:start], *middle, *runs[stop:]))
                 return True
             if start in (0, stop) or not self._apart(runs[start - 1], runs[start], boundary):
                 return False
@@ -374,7 +384,7 @@ class Trace:
         at = runs.index(merge.runs.runs[0])
         merged = merge.result()
         middle = () if merged is None else (merged,)
-        self._replace((*runs[:at], *middle, *runs[at + len(merge.runs.runs) :]), self.upper)
+        self._exchange((*runs[:at], *middle, *runs[at + len(merge.runs.runs) :]))
 
 
 class TraceHandle:
