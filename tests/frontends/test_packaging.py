@@ -18,7 +18,7 @@ PACKAGING = Path(__file__).parents[2] / "packaging"
 
 
 def parsed(arguments: list[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(exit_on_error=False)
+    parser = argparse.ArgumentParser()
     add_serve_arguments(parser)
     return parser.parse_args(arguments)
 
