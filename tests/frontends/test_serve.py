@@ -23,6 +23,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from eddyline.errors import Error
 from eddyline.frontends.command_line import main
 from eddyline.frontends.serve import add_serve_arguments, serve_config
+from tests.frontends.pgwire.test_limits import self_signed
 
 
 class Server:
@@ -154,6 +155,26 @@ def test_arguments_that_do_not_fit_are_refused_with_a_hint(tmp_path: Path) -> No
     assert "--grace" in refused("--grace", "-1") and "--grace" in refused("--grace", "nan")
     assert refused("--users", str(users)).endswith("line 3: expected name:password")
     assert "cannot read" in refused("--users", str(tmp_path / "none"))
+
+
+def test_encrypted_clients_are_served_by_the_command_too(tmp_path: Path) -> None:
+    self_signed(tmp_path)
+    tls = ("--tls-cert", str(tmp_path / "server.crt"), "--tls-key", str(tmp_path / "server.key"), "--tls-required")
+    with serving("--listen", "127.0.0.1:0", *tls) as server:
+        port = int(server.wait_for(r"psql -h 127\.0\.0\.1 -p (\d+)")[1])
+        with psycopg.connect(
+            host="127.0.0.1", port=port, user="me", dbname="db", autocommit=True, sslmode="require"
+        ) as connection:
+            rows = connection.execute("SELECT repeat('x', 1000) FROM generate_series(1, 5000)").fetchall()
+            assert rows == [("x" * 1000,)] * 5000
+            connection.execute("CREATE TABLE t (a int PRIMARY KEY)")
+            for i in range(20):
+                connection.execute("INSERT INTO t VALUES (%s)", (i,))
+                assert connection.execute("SELECT a FROM t WHERE a = %s", (i,)).fetchall() == [(i,)]
+            with connection.cursor() as cursor, cursor.copy("COPY t FROM STDIN") as copy:
+                copy.write("".join(f"{i}\n" for i in range(100, 300_000)))
+            assert connection.execute("SELECT count(*) FROM t").fetchone() == (299_920,)
+        assert server.end() == 0
 
 
 @pytest.mark.parametrize("grace", ["60", "0.1"])

@@ -204,6 +204,15 @@ def test_idle_sessions_end_when_their_time_is_up(served: ServedDatabase) -> None
             connection.execute("SELECT 1")
 
 
+def test_a_slow_copy_is_no_idle_session(pg: Connection) -> None:
+    pg.execute("CREATE TABLE t (a int)")
+    pg.execute("SET idle_session_timeout = '100ms'")
+    with pg.cursor() as cursor, cursor.copy("COPY t FROM STDIN") as copy:
+        time.sleep(0.4)
+        copy.write("1\n")
+    assert pg.execute("SELECT a FROM t").fetchall() == [(1,)]
+
+
 def test_statement_timeouts_reach_clients(pg: Connection) -> None:
     pg.execute("SET statement_timeout = '50ms'")
     with pytest.raises(psycopg.errors.QueryCanceled, match="statement timeout"):

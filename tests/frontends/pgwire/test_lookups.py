@@ -164,6 +164,21 @@ def test_a_lookup_is_answered_at_once_when_it_is_asked_again(engine: Engine) -> 
     assert b"uno" in client.say(asked)
 
 
+def test_what_becomes_a_lookup_is_found_in_time(engine: Engine) -> None:
+    client = Client(engine, at_once=True)
+    client.query("CREATE TABLE w (a int, b text)")
+    client.query("INSERT INTO w VALUES (1, 'one')")
+    client.say(parse("p", "SELECT b FROM w WHERE a = $1", []) + SYNC)
+    asked = bind("", "p", [], [b"1"], []) + execute() + SYNC
+    for _ in range(20):
+        assert b"one" in client.say(asked)
+    assert client.answered_at_once == 0
+    client.query("CREATE INDEX w_a ON w (a)")
+    for _ in range(150):
+        assert b"one" in client.say(asked)
+    assert client.answered_at_once > 50
+
+
 def test_a_dropped_table_is_missed_at_once(engine: Engine) -> None:
     client = Client(engine, at_once=True)
     fill(client)

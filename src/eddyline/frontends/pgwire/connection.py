@@ -197,6 +197,8 @@ class WireConnection(asyncio.Protocol):
         conversation = self.backend.conversation
         if conversation is None:
             return _AUTHENTICATION_S, make_error("57014", "canceling authentication due to timeout")
+        if conversation.mid_statement:
+            return None, None  # not idle: COPY's data may take their time
         session = conversation.session
         if session.status == "I":
             patience = session.duration_s("idle_session_timeout")

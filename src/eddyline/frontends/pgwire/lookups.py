@@ -34,6 +34,9 @@ __all__ = ["MOST_BYTES", "Lookups"]
 #: of a request: longer ones are worth a thread
 MOST_BYTES: Final = 4096
 _MOST_SHAPES: Final = 128
+#: how often in a row it is looked whether a request is a lookup, and every how many times after that
+_EAGER: Final = 4
+_SELDOM: Final = 64
 _PARSE: Final = ord("P")
 _BIND: Final = ord("B")
 _COUNT: Final = struct.Struct("!H")
@@ -68,6 +71,7 @@ class Lookups:
     def __init__(self, session: Session) -> None:
         self._session = session
         self._shapes: dict[tuple[bytes, bytes], _Shape] = {}
+        self._looked: dict[tuple[bytes, bytes], int] = {}  # how often what is no shape was looked at
         self._last: _Shape | None = None  # which is mostly the next one, too
         self._after: dict[int, bytes] = {}  # by the number of rows: what follows them
 
@@ -107,13 +111,23 @@ class Lookups:
         cut = _cut(data)
         if cut is None:
             return None
-        shape = self._shapes.get((cut.head, cut.tail)) or self._learn(data, cut)
+        shape = self._shapes.get((cut.head, cut.tail))
+        if shape is None and self._worth_learning(cut):
+            shape = self._learn(data, cut)
         if shape is None or len(cut.values) != len(shape.readers):
             return None
         if cut.bind_end != len(data) - len(cut.tail) + shape.bind_tail:
             return None
         literals = [read(value) for read, value in zip(shape.readers, cut.values, strict=True)]
         return None if None in literals else (shape, literals)
+
+    def _worth_learning(self, cut: _Cut) -> bool:
+        """Whether to look if it is a lookup by now; what has not been for some times is looked at now and then."""
+        if len(self._looked) >= _MOST_SHAPES:
+            self._looked.clear()
+        key = (cut.head, cut.tail)
+        times = self._looked[key] = self._looked.get(key, 0) + 1
+        return times <= _EAGER or times % _SELDOM == 0
 
     def _learn(self, data: bytes, cut: _Cut) -> _Shape | None:
         """The shape of the request, if it is a lookup that has been asked before."""
@@ -153,6 +167,7 @@ class Lookups:
         if len(self._shapes) >= _MOST_SHAPES:
             self._shapes.clear()
         self._shapes[cut.head, cut.tail] = shape
+        self._looked.pop((cut.head, cut.tail), None)
         return shape
 
     def _statement(self, messages: Sequence[ClientMessage]) -> NamedStatement | None:
