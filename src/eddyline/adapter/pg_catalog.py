@@ -70,6 +70,14 @@ _RELKINDS: Final = {
 }
 _COLLATED: Final = (Kind.TEXT, Kind.VARCHAR, Kind.BPCHAR)
 _DEFAULT_COLLATION: Final = 100
+_DEFAULT_TABLESPACE: Final = 1663
+
+
+def _storage(known: _Type) -> str:
+    """PostgreSQL's default for the type: plain, or main or extended where values have many lengths."""
+    if known.length != -1:
+        return "p"
+    return "m" if known.name == "numeric" else "x"
 
 
 def type_modifier(sql_type: SqlType) -> int:
@@ -132,7 +140,7 @@ def _class_row(oid: int, name: str, schema: str, kind: str, columns: int, *, ind
     am = _HEAP if kind in "rm" else _BTREE if kind == "i" else 0
     return (
         oid, name, _namespace(schema), 0, 0, _ROLE_OID, am, oid, 0, 0, -1.0, 0, 0, indexed, False, "p", kind, columns,
-        0, False, False, False, False, False, True, "d" if kind == "r" else "n", False, None, None, None,
+        0, False, False, False, False, False, True, "d" if kind in "rm" else "n", False, None, None, None,
     )  # fmt: skip
 
 
@@ -153,6 +161,7 @@ def _attribute_row(relation: int, number: int, column: ColumnDef, *, stored: boo
         relation, column.name, known.oid, -1, known.length, number, 0, type_modifier(column.type),
         known.length in (1, 2, 4, 8), stored and column.not_null, stored and column.default_text is not None, "", "",
         False, True, 0, _DEFAULT_COLLATION if column.type.kind in _COLLATED else 0, None, None,
+        _storage(known), "",
     )  # fmt: skip
 
 
@@ -178,7 +187,8 @@ def _pg_type(contents: Contents) -> Iterator[Row]:
         yield (
             t.oid, t.name, _NAMESPACES[PG_CATALOG], _ROLE_OID, t.length, t.length in (1, 2, 4, 8), "b", t.category,
             t.preferred, True, ",", 0, 0, t.array, f"{t.name}in", f"{t.name}out", f"{t.name}recv", f"{t.name}send",
-            False, 0, -1, 0, collation, None,
+            False, 0, -1, 0, collation, None, None,
+            _storage(t),
         )  # fmt: skip
 
 
@@ -208,7 +218,7 @@ def _pg_constraint(contents: Contents) -> Iterator[Row]:
 
 
 def _pg_database(contents: Contents) -> Iterator[Row]:
-    yield _DATABASE_OID, DATABASE, _ROLE_OID, 6, "c", False, True, -1, "C", "C", None, 1663, None
+    yield _DATABASE_OID, DATABASE, _ROLE_OID, 6, "c", False, True, -1, "C", "C", None, _DEFAULT_TABLESPACE, None
 
 
 def _pg_roles(contents: Contents) -> Iterator[Row]:
@@ -220,8 +230,13 @@ def _pg_am(contents: Contents) -> Iterator[Row]:
     yield _BTREE, "btree", "i"
 
 
+def _pg_tablespace(contents: Contents) -> Iterator[Row]:
+    yield _DEFAULT_TABLESPACE, "pg_default", _ROLE_OID, None, None
+    yield _DEFAULT_TABLESPACE + 1, "pg_global", _ROLE_OID, None, None
+
+
 def _pg_collation(contents: Contents) -> Iterator[Row]:
-    yield _DEFAULT_COLLATION, "default", _NAMESPACES[PG_CATALOG]
+    yield _DEFAULT_COLLATION, "default", _NAMESPACES[PG_CATALOG], _ROLE_OID, "d", True, -1, None, None, None, None
 
 
 def _pg_tables(contents: Contents) -> Iterator[Row]:
@@ -389,7 +404,7 @@ PG_TABLES: Final[tuple[SystemTable, ...]] = (
         "pg_attribute",
         "attrelid:o attname atttypid:o attstattarget:i attlen:s attnum:s attndims:i atttypmod:i attbyval:b "
         "attnotnull:b atthasdef:b attidentity attgenerated attisdropped:b attislocal:b attinhcount:i "
-        "attcollation:o attacl attoptions",
+        "attcollation:o attacl attoptions attstorage attcompression",
         _pg_attribute,
     ),
     _table(PG_CATALOG, "pg_attrdef", "oid:o adrelid:o adnum:s adbin", _pg_attrdef),
@@ -398,7 +413,7 @@ PG_TABLES: Final[tuple[SystemTable, ...]] = (
         "pg_type",
         "oid:o typname typnamespace:o typowner:o typlen:s typbyval:b typtype typcategory typispreferred:b "
         "typisdefined:b typdelim typrelid:o typelem:o typarray:o typinput typoutput typreceive typsend "
-        "typnotnull:b typbasetype:o typtypmod:i typndims:i typcollation:o typdefault",
+        "typnotnull:b typbasetype:o typtypmod:i typndims:i typcollation:o typdefault typacl typstorage",
         _pg_type,
     ),
     _table(
@@ -431,7 +446,13 @@ PG_TABLES: Final[tuple[SystemTable, ...]] = (
         _pg_roles,
     ),
     _table(PG_CATALOG, "pg_am", "oid:o amname amtype", _pg_am),
-    _table(PG_CATALOG, "pg_collation", "oid:o collname collnamespace:o", _pg_collation),
+    _table(
+        PG_CATALOG,
+        "pg_collation",
+        "oid:o collname collnamespace:o collowner:o collprovider collisdeterministic:b collencoding:i collcollate "
+        "collctype colliculocale collversion",
+        _pg_collation,
+    ),
     _table(
         PG_CATALOG,
         "pg_tables",
@@ -446,16 +467,25 @@ PG_TABLES: Final[tuple[SystemTable, ...]] = (
         _pg_matviews,
     ),
     _table(PG_CATALOG, "pg_indexes", "schemaname tablename indexname tablespace indexdef", _pg_indexes),
-    _table(PG_CATALOG, "pg_proc", "oid:o proname pronamespace:o prokind prorettype:o pronargs:s proargtypes proacl"),
+    _table(
+        PG_CATALOG,
+        "pg_proc",
+        "oid:o proname pronamespace:o proowner:o prolang:o prokind prosecdef:b proleakproof:b proisstrict:b "
+        "proretset:b provolatile proparallel pronargs:s prorettype:o proargtypes prosrc proacl",
+    ),
     _table(PG_CATALOG, "pg_description", "objoid:o classoid:o objsubid:i description"),
     _table(PG_CATALOG, "pg_inherits", "inhrelid:o inhparent:o inhseqno:i inhdetachpending:b"),
     _table(PG_CATALOG, "pg_enum", "oid:o enumtypid:o enumsortorder:r enumlabel"),
     _table(PG_CATALOG, "pg_range", "rngtypid:o rngsubtype:o rngmultitypid:o"),
     _table(PG_CATALOG, "pg_trigger", "oid:o tgrelid:o tgname tgisinternal:b tgenabled"),
-    _table(PG_CATALOG, "pg_extension", "oid:o extname extowner:o extnamespace:o extversion"),
+    _table(PG_CATALOG, "pg_extension", "oid:o extname extowner:o extnamespace:o extrelocatable:b extversion"),
     _table(PG_CATALOG, "pg_auth_members", "roleid:o member:o grantor:o admin_option:b"),
     _table(PG_CATALOG, "pg_partitioned_table", "partrelid:o partstrat partnatts:s"),
-    _table(PG_CATALOG, "pg_sequence", "seqrelid:o seqtypid:o"),
+    _table(
+        PG_CATALOG,
+        "pg_sequence",
+        "seqrelid:o seqtypid:o seqstart:o seqincrement:o seqmax:o seqmin:o seqcache:o seqcycle:b",
+    ),
     _table(PG_CATALOG, "pg_sequences", "schemaname sequencename sequenceowner"),
     _table(PG_CATALOG, "pg_policy", "oid:o polname polrelid:o polcmd polpermissive:b polroles polqual polwithcheck"),
     _table(
@@ -463,13 +493,46 @@ PG_TABLES: Final[tuple[SystemTable, ...]] = (
         "pg_statistic_ext",
         "oid:o stxrelid:o stxname stxnamespace:o stxowner:o stxstattarget:i stxkeys stxkind",
     ),
-    _table(PG_CATALOG, "pg_publication", "oid:o pubname pubowner:o puballtables:b"),
+    _table(
+        PG_CATALOG,
+        "pg_publication",
+        "oid:o pubname pubowner:o puballtables:b pubinsert:b pubupdate:b pubdelete:b pubtruncate:b pubviaroot:b",
+    ),
     _table(PG_CATALOG, "pg_publication_namespace", "oid:o pnpubid:o pnnspid:o"),
     _table(PG_CATALOG, "pg_publication_rel", "oid:o prpubid:o prrelid:o prqual prattrs"),
     _table(PG_CATALOG, "pg_rewrite", "oid:o rulename ev_class:o ev_type ev_enabled is_instead:b"),
     _table(PG_CATALOG, "pg_depend", "classid:o objid:o objsubid:i refclassid:o refobjid:o refobjsubid:i deptype"),
     _table(PG_CATALOG, "pg_foreign_table", "ftrelid:o ftserver:o ftoptions"),
-    _table(PG_CATALOG, "pg_tablespace", "oid:o spcname spcowner:o spcacl spcoptions"),
+    _table(PG_CATALOG, "pg_tablespace", "oid:o spcname spcowner:o spcacl spcoptions", _pg_tablespace),
+    _table(
+        PG_CATALOG,
+        "pg_language",
+        "oid:o lanname lanowner:o lanispl:b lanpltrusted:b lanplcallfoid:o laninline:o lanvalidator:o lanacl",
+    ),
+    _table(
+        PG_CATALOG,
+        "pg_operator",
+        "oid:o oprname oprnamespace:o oprowner:o oprkind oprleft:o oprright:o oprresult:o oprcode",
+    ),
+    _table(
+        PG_CATALOG,
+        "pg_opclass",
+        "oid:o opcmethod:o opcname opcnamespace:o opcowner:o opcfamily:o opcintype:o opcdefault:b opckeytype:o",
+    ),
+    _table(PG_CATALOG, "pg_opfamily", "oid:o opfmethod:o opfname opfnamespace:o opfowner:o"),
+    _table(PG_CATALOG, "pg_cast", "oid:o castsource:o casttarget:o castfunc:o castcontext castmethod"),
+    _table(
+        PG_CATALOG,
+        "pg_conversion",
+        "oid:o conname connamespace:o conowner:o conforencoding:i contoencoding:i conproc condefault:b",
+    ),
+    _table(PG_CATALOG, "pg_event_trigger", "oid:o evtname evtevent evtowner:o evtfoid:o evtenabled evttags"),
+    _table(PG_CATALOG, "pg_default_acl", "oid:o defaclrole:o defaclnamespace:o defaclobjtype defaclacl"),
+    _table(PG_CATALOG, "pg_foreign_server", "oid:o srvname srvowner:o srvfdw:o srvtype srvversion srvacl srvoptions"),
+    _table(
+        PG_CATALOG, "pg_foreign_data_wrapper", "oid:o fdwname fdwowner:o fdwhandler:o fdwvalidator:o fdwacl fdwoptions"
+    ),
+    _table(PG_CATALOG, "pg_shdescription", "objoid:o classoid:o description"),
     _table(INFORMATION_SCHEMA, "schemata", "catalog_name schema_name schema_owner", _is_schemata),
     _table(
         INFORMATION_SCHEMA, "tables", "table_catalog table_schema table_name table_type is_insertable_into", _is_tables

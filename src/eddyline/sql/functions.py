@@ -71,7 +71,21 @@ _KNOWN_UNSUPPORTED: Final = frozenset(
         "jsonb_array_elements",
         "json_each",
         "jsonb_each",
+        "array_cat",
+        "array_dims",
+        "array_fill",
         "array_length",
+        "array_lower",
+        "array_ndims",
+        "array_position",
+        "array_positions",
+        "array_prepend",
+        "array_remove",
+        "array_replace",
+        "array_upper",
+        "cardinality",
+        "generate_subscripts",
+        "trim_array",
         "array_append",
         "array_to_string",
         "string_to_array",
@@ -274,6 +288,8 @@ def _refuse_aggregate_syntax(call: _Call, bind: Bind) -> None:
     words = {"agg_star": "(*)", "agg_distinct": "DISTINCT", "agg_order": "ORDER BY", "agg_filter": "FILTER"}
     for field, _ in node.ListFields():
         if field.name in words:
+            if call.name in _KNOWN_UNSUPPORTED:
+                raise unsupported(f"function {call.name}", position=call.position)
             if not overloads(call.name):
                 args = [bind(a, call.context).type for a in node.args]
                 raise function_error(call.name, args, ambiguous=False, position=call.position)

@@ -63,6 +63,17 @@ def _quoted(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
+def _pretty_size() -> str:
+    """A number of bytes in the unit in which it has up to five digits, rounded half away from zero."""
+    size = "CAST($1 AS bigint)"
+    arms = [f"WHEN abs({size}) < 10240 THEN {size} || ' bytes'"]
+    for number, unit in enumerate(("kB", "MB", "GB", "TB", "PB")):
+        halves = f"({size} / {512 << (10 * number)})"
+        limit = "true" if unit == "PB" else f"abs({halves}) < 20479"
+        arms.append(f"WHEN {limit} THEN ({halves} + CASE WHEN {halves} < 0 THEN -1 ELSE 1 END) / 2 || ' {unit}'")
+    return f"CASE WHEN {size} IS NOT NULL THEN CASE {' '.join(arms)} END END"
+
+
 def _visible(catalog: CatalogView) -> str:
     path = ", ".join(_quoted(s) for s in ("pg_catalog", "mz_catalog", *catalog.search_path))
     return f"({_text('schema')} IN ({path}))"
@@ -86,10 +97,18 @@ def _schema(catalog: CatalogView) -> str:
 _NOTHING: Final = _same("CAST(NULL AS text)")
 _TRUE: Final = _same("true")
 _FALSE: Final = _same("false")
+#: nothing is counted per object yet
+_UNKNOWN_SIZE: Final = _same("CASE WHEN $1 IS NULL THEN CAST(NULL AS bigint) END")
+_SIZED: Final = ("table", "relation", "indexes", "total_relation", "database", "tablespace")
 _EXPRESSION: Final = _same("CAST($1 AS text)")  # kept as text
 
 #: by name and number of arguments, which are ``$1`` …
 _CALLS: Final[dict[tuple[str, int], Template]] = {
+    ("pg_my_temp_schema", 0): _same("CAST(0 AS bigint)"),  # no temporary objects, and so no schema of theirs
+    ("pg_size_pretty", 1): _same(_pretty_size()),
+    **{(f"pg_{what}_size", 1): _UNKNOWN_SIZE for what in _SIZED},
+    ("pg_has_role", 2): _TRUE,
+    ("pg_has_role", 3): _TRUE,
     ("current_database", 0): _same(_quoted(DATABASE)),
     ("current_schema", 0): _schema,
     ("version", 0): _same(_quoted(SERVER_VERSION)),
@@ -99,6 +118,11 @@ _CALLS: Final[dict[tuple[str, int], Template]] = {
     ("pg_encoding_to_char", 1): _same("CASE $1 WHEN 6 THEN 'UTF8' ELSE '' END"),
     ("pg_table_is_visible", 1): _visible,
     ("pg_type_is_visible", 1): _TRUE,
+    ("pg_collation_is_visible", 1): _TRUE,
+    ("pg_operator_is_visible", 1): _TRUE,
+    ("pg_conversion_is_visible", 1): _TRUE,
+    ("pg_opclass_is_visible", 1): _TRUE,
+    ("pg_opfamily_is_visible", 1): _TRUE,
     ("pg_function_is_visible", 1): _FALSE,
     ("pg_relation_is_publishable", 1): _FALSE,
     ("format_type", 2): _same(_text("type", " AND fn_modifier = coalesce($2, -1)")),
@@ -122,12 +146,15 @@ _CALLS: Final[dict[tuple[str, int], Template]] = {
     ),
     ("pg_get_function_result", 1): _NOTHING,
     ("pg_get_function_arguments", 1): _NOTHING,
+    ("pg_get_function_sqlbody", 1): _NOTHING,
+    ("getdatabaseencoding", 0): _same("'UTF8'"),
+    ("pg_char_to_encoding", 1): _same("CASE WHEN upper($1) IN ('UTF8', 'UTF-8') THEN 6 ELSE -1 END"),
     ("pg_get_serial_sequence", 2): _NOTHING,
     ("pg_get_partkeydef", 1): _NOTHING,
-    ("pg_tablespace_location", 1): _NOTHING,
+    ("pg_tablespace_location", 1): _same("CASE WHEN $1 IS NOT NULL THEN '' END"),
     **{
         (f"has_{what}_privilege", count): _TRUE
-        for what in ("table", "schema", "database", "column", "any_column")
+        for what in ("table", "schema", "database", "column", "any_column", "tablespace", "type")
         for count in (2, 3)
     },
 }
@@ -144,16 +171,21 @@ _NAMED_BY: Final[dict[str, Template]] = {
     "regclass": _class_name,
     "regtype": _same(_text("type", " AND fn_modifier = -1")),
     "regnamespace": _same(_text("namespace")),
+    "regproc": _same("CASE WHEN CAST($1 AS text) = '0' THEN '-' ELSE CAST($1 AS text) END"),
     "regrole": _same(_quoted(ROLE)),
 }
 #: columns of the catalog that are lists; a name that a user's column has too only matters where a list is asked for
 _LISTS: Final = frozenset(
     ("datacl", "nspacl", "relacl", "attacl", "proacl", "spcacl", "reloptions", "attoptions", "spcoptions", "ftoptions",
      "rolconfig", "indkey", "indclass", "indoption", "indcollation", "conkey", "confkey", "conexclop", "polroles",
-     "stxkind", "stxkeys", "prattrs", "proargtypes")
+     "stxkind", "stxkeys", "prattrs", "proargtypes", "typacl", "defaclacl", "lanacl", "fdwacl", "fdwoptions", "srvacl",
+     "srvoptions", "evttags")
 )  # fmt: skip
 #: int2vector and its kin, which count from 0
 _FROM_ZERO: Final = frozenset(["indkey", "indclass", "indoption", "indcollation", "stxkeys", "prattrs", "proargtypes"])
+#: what a query that takes a list apart may consist of
+_UNNESTING: Final = frozenset(["target_list", "from_clause", "where_clause", "limit_option", "op"])
+_CODES: Final = frozenset(["relkind", "contype", "typtype", "prokind"])
 _PROCEDURES: Final = frozenset(["typinput", "typoutput", "typreceive", "typsend"])
 #: types of the catalog's columns that are other ones here
 _ALIASES: Final = {"oid": "bigint", "name": "text", "char": "text"}
@@ -164,10 +196,27 @@ def expand_call(name: str, arguments: Sequence[AstNode], catalog: CatalogView) -
     template = _CALLS.get((name, len(arguments)))
     if template is not None:
         return _filled(template(catalog), arguments)
-    if name == "array_to_string" and len(arguments) == 2 and _is_list(arguments[0]):
-        return _filled("replace(btrim(CAST($1 AS text), '{}'), ',', $2)", arguments)
-    if name == "array_upper" and len(arguments) == 2 and _is_list(arguments[0]):
-        return _filled("length(CAST($1 AS text)) - length(replace(CAST($1 AS text), ',', '')) + 1", arguments)
+    if len(arguments) != 2:
+        return None
+    listed, other = arguments
+    if name == "array_to_string" and _is_joined(listed):
+        left, right = listed.a_expr.lexpr, listed.a_expr.rexpr
+        items = f"concat_ws(',', nullif({_items(left, '$1')}, ''), nullif({_items(right, '$2')}, ''))"
+        text = f"CASE WHEN $1 IS NOT NULL OR $2 IS NOT NULL THEN replace({items}, ',', $3) END"
+        return _filled(text, (left, right, other))
+    if not _is_list(listed):
+        return None
+    items = _items(listed, "$1")
+    match name:
+        case "array_remove":
+            doubled = f"',' || replace({items}, ',', ',,') || ','"
+            kept = f"replace(replace({doubled}, ',' || $2 || ',', ''), ',,', ',')"
+            return _filled(f"'{{' || btrim({kept}, ',') || '}}'", arguments)
+        case "array_to_string":
+            return _filled(f"replace({items}, ',', $2)", arguments)
+        case "array_upper":
+            last = f"length({items}) - length(replace({items}, ',', ''))"
+            return _filled(last if _is_vector(listed) else f"{last} + 1", arguments)
     return None
 
 
@@ -181,21 +230,107 @@ def _is_list(node: AstNode) -> bool:
             return bool(node.type_cast.type_name.array_bounds) and _is_list(node.type_cast.arg)
         case "sub_link":
             return node.sub_link.sub_link_type == pb.ARRAY_SUBLINK and _reads_catalog(node.sub_link.subselect)
+        case "func_call":
+            call = node.func_call
+            return name_list(call.funcname)[-1] == "array_remove" and bool(call.args) and _is_list(call.args[0])
         case _:
             return False
 
 
-def _reads_catalog(select: AstNode) -> bool:
-    """Whether a query names relations of pg_catalog only, and one at least."""
-    found = list(postgast.find_nodes(select, pb.RangeVar))
-    return bool(found) and all(r.schemaname == "pg_catalog" for r in found)
+def _items(node: AstNode, parameter: str) -> str:
+    """The items of a list, with commas between them, as a template: vectors are shown with blanks and no braces."""
+    if kind_of(node) == "type_cast":
+        return _items(node.type_cast.arg, parameter)
+    text = f"CAST({parameter} AS text)"
+    return f"replace({text}, ' ', ',')" if _is_vector(node) else f"btrim({text}, '{{}}')"
+
+
+def _is_vector(node: AstNode) -> bool:
+    return kind_of(node) == "column_ref" and node.column_ref.fields[-1].string.sval in _FROM_ZERO
+
+
+def _is_code(node: AstNode) -> bool:
+    """A column of the catalog whose values are single letters, by its qualified name."""
+    return (
+        kind_of(node) == "column_ref"
+        and len(node.column_ref.fields) == 2
+        and kind_of(node.column_ref.fields[1]) == "string"
+        and node.column_ref.fields[1].string.sval in _CODES
+    )
+
+
+def _is_joined(node: AstNode) -> bool:
+    """``list || list``, both of the catalog."""
+    if kind_of(node) != "a_expr" or name_list(node.a_expr.name) != ("||",):
+        return False
+    return _is_list(node.a_expr.lexpr) and _is_list(node.a_expr.rexpr)
+
+
+def _reads_catalog(query: AstNode) -> bool:
+    """Whether a query names relations of pg_catalog only, and one at least, or takes a list of it apart."""
+    found = list(postgast.find_nodes(query, pb.RangeVar))
+    return _is_unnesting(query) or (bool(found) and all(r.schemaname == "pg_catalog" for r in found))
+
+
+def _unnested(function: AstNode) -> AstNode | None:
+    """The list of the catalog that ``unnest(list)`` in FROM takes apart; None for other functions."""
+    calls = [c for c in postgast.find_nodes(function, pb.FuncCall) if name_list(c.funcname)[-1] == "unnest"]
+    if len(function.functions) != 1 or len(calls) != 1 or len(calls[0].args) != 1 or function.ordinality:
+        return None
+    return calls[0].args[0] if _is_list(calls[0].args[0]) else None
+
+
+def _is_unnesting(query: AstNode) -> bool:
+    """SELECT item FROM unnest(list), maybe with WHERE."""
+    select = query.select_stmt
+    return (
+        {field.name for field, _ in select.ListFields()} <= _UNNESTING
+        and len(select.target_list) == 1
+        and len(select.from_clause) == 1
+        and kind_of(select.from_clause[0]) == "range_function"
+        and _unnested(select.from_clause[0].range_function) is not None
+    )
+
+
+def _with_items(query: AstNode) -> AstNode:
+    """``SELECT … FROM unnest(list) x`` as a query for the list's items, and their numbers as a second column."""
+    changed = pb.Node()
+    changed.CopyFrom(query)
+    item = changed.select_stmt.from_clause[0]
+    function = item.range_function
+    listed = _unnested(function)
+    assert listed is not None
+    text = _items(listed, "$1")
+    count = f"length({text}) - length(replace({text}, ',', '')) + 1"
+    items = (
+        f"(SELECT split_part({text}, ',', CAST(fn_number AS integer)) AS fn_item, fn_number FROM "
+        f"generate_series(1, CASE WHEN {text} = '' THEN 0 ELSE {count} END) AS s (fn_number))"
+    )
+    subselect = pb.RangeSubselect(subquery=_filled(items, (listed,)).sub_link.subselect, lateral=True)
+    subselect.alias.CopyFrom(function.alias)
+    if not subselect.alias.aliasname:
+        subselect.alias.aliasname = "unnest"
+    if not subselect.alias.colnames:
+        subselect.alias.colnames.append(pb.Node(string=pb.String(sval=subselect.alias.aliasname)))
+    item.CopyFrom(pb.Node(range_subselect=subselect))
+    number = pb.Node()
+    number.res_target.val.CopyFrom(_filled("fn_number", ()))
+    changed.select_stmt.target_list.append(number)
+    return changed
 
 
 def expand_any(value: AstNode, array: AstNode, operator: str) -> AstNode | None:
-    """``value = ANY (array)`` where the array is a list of the catalog; None for others."""
+    """``value = ANY (array)`` where the array is a list of the catalog, or a parameter for one of its codes.
+
+    None for others.  Such a parameter is the text of an array of letters.
+    """
+    if operator == "=" and _is_code(value) and kind_of(array) == "param_ref":
+        letters = "replace(replace(btrim(CAST($2 AS text), '{}'), '\"', ''), ' ', '')"
+        text = f"position(',' || $1 || ',' IN ',' || {letters} || ',') > 0"
+        return _filled(text, (value, array))
     if operator != "=" or not _is_list(array):
         return None
-    text = "position(',' || CAST($1 AS text) || ',' IN ',' || btrim(CAST($2 AS text), '{}') || ',') > 0"
+    text = f"position(',' || CAST($1 AS text) || ',' IN ',' || {_items(array, '$2')} || ',') > 0"
     return _filled(text, (value, array))
 
 
@@ -203,12 +338,19 @@ def expand_array(sublink: AstNode) -> AstNode | None:
     """ARRAY(query) over the catalog, as text; None for others."""
     if sublink.sub_link_type != pb.ARRAY_SUBLINK or not _reads_catalog(sublink.subselect):
         return None
+    unnesting = _is_unnesting(sublink.subselect)
+    order = " ORDER BY fn_order" if unnesting else ""
     node = pb.Node()
-    node.ParseFromString(_parsed("(SELECT '{' || coalesce(string_agg(CAST(fn_item AS text), ','), '') || '}' FROM t)"))
+    node.ParseFromString(
+        _parsed(f"(SELECT '{{' || coalesce(string_agg(CAST(fn_item AS text), ','{order}), '') || '}}' FROM t)")
+    )
     source = node.sub_link.subselect.select_stmt.from_clause[0]
-    subselect = pb.RangeSubselect(subquery=sublink.subselect)
+    query = _with_items(sublink.subselect) if unnesting else sublink.subselect
+    subselect = pb.RangeSubselect(subquery=query)
     subselect.alias.aliasname = "fn_list"
-    subselect.alias.colnames.append(pb.Node(string=pb.String(sval="fn_item")))
+    subselect.alias.colnames.extend(
+        pb.Node(string=pb.String(sval=name)) for name in ("fn_item", "fn_order")[: 1 + unnesting]
+    )
     source.CopyFrom(pb.Node(range_subselect=subselect))
     _fill(node, ())
     return node

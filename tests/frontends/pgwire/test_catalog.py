@@ -52,7 +52,8 @@ def said(schema: str, port: int, command: str) -> str:
     "command",
     [
         "d", "dt", "dv", "dm", "di", "d t", "d pairs", 'd "Odd name"', "d shown", "d kept", "d by_v", "d t_pkey", "df",
-        "dt *.pairs",
+        "dt *.pairs", "d+ t", "d+ pairs", 'd+ "Odd name"', "d+ by_v", "d+ t_pkey", "df+", "dT", "dT+", "db", "dD",
+        "dp t", "des", "dew", "dy", "dRp", "do", "da", "dP", "ddp",
     ],
 )  # fmt: skip
 def test_psql_shows_what_it_shows_of_postgres(twins: tuple[str, int, int], command: str) -> None:
@@ -60,8 +61,38 @@ def test_psql_shows_what_it_shows_of_postgres(twins: tuple[str, int, int], comma
     assert said(schema, ours, f"\\{command}") == said(schema, theirs, f"\\{command}")
 
 
+@pytest.mark.parametrize("command", ["d+ shown", "d+ kept"])
+def test_psql_shows_views_with_details(twins: tuple[str, int, int], command: str) -> None:
+    """All but the definition, which PostgreSQL writes anew."""
+    schema, *ports = twins
+    ours, theirs = (said(schema, port, f"\\{command}").partition("View definition:\n") for port in ports)
+    assert ours[:2] == theirs[:2]
+    assert ours[2].splitlines()[0].startswith(" SELECT ") and ";" in ours[2]
+
+
+@pytest.mark.parametrize("command", ["dt+", "di+", "dv+", "dm+"])
+def test_psql_lists_with_details_have_no_sizes(twins: tuple[str, int, int], command: str) -> None:
+    schema, *ports = twins
+    ours, theirs = (
+        [line.split("|") for line in said(schema, port, f"\\{command}").splitlines() if "|" in line] for port in ports
+    )
+    size = [cell.strip() for cell in theirs[0]].index("Size")
+    assert {row[size].strip() for row in ours[1:]} == {""}
+    for rows in (ours, theirs):
+        for row in rows:
+            del row[size]
+    assert [[c.strip() for c in row] for row in ours] == [[c.strip() for c in row] for row in theirs]
+
+
+def test_psql_shows_how_to_make_a_view_again(twins: tuple[str, int, int]) -> None:
+    schema, ours, _ = twins
+    assert said(schema, ours, r"\sv shown") == f"CREATE OR REPLACE VIEW {schema}.shown AS\n SELECT id, n FROM t\n"
+
+
 def test_psql_lists_databases_and_roles(served: ServedDatabase) -> None:
     assert " postgres | postgres | UTF8 " in said("public", served.port, r"\l")
+    assert re.search(r"^ postgres \| postgres \| UTF8 .*\| pg_default \| *$", said("public", served.port, r"\l+"), re.M)
+    assert re.search(r"^ public +\| postgres \| +\| *$", said("public", served.port, r"\dn+"), re.M)
     assert re.search(r"^ postgres  \| Superuser, Create role, Create DB", said("public", served.port, r"\du"), re.M)
 
 
@@ -85,6 +116,27 @@ QUERIES = [
     "SELECT schemaname, tablename, indexname FROM pg_indexes WHERE schemaname = '{0}' ORDER BY 3",
     "SELECT relname FROM pg_class WHERE oid = 't'::regclass AND pg_table_is_visible(oid)",
     "SELECT current_user, session_user, current_database(), current_schema(), pg_get_userbyid(10)",
+    """SELECT pg_size_pretty(x::bigint) FROM (VALUES (0), (10239), (10240), (-10240), (20969983), (20969984),
+         (-20969984), (21472739327), (21472739328), (1536), (21988084071424), (22517998136852480),
+         (9223372036854775807)) v (x)""",
+    """SELECT c.relname, a.attname, array_to_string(i.indkey, ','), array_upper(i.indkey, 1),
+              array_to_string(array(SELECT x FROM unnest(i.indkey) x), '-')
+       FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid JOIN pg_namespace n ON n.oid = c.relnamespace
+       JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = ANY (i.indkey)
+       WHERE n.nspname = '{0}' ORDER BY 1, 2""",
+    "SELECT array_to_string(reloptions || relacl::text[], ',') FROM pg_class WHERE oid = 't'::regclass",
+    "SELECT pg_size_pretty(NULL::bigint), pg_my_temp_schema(), pg_has_role('pg_read_all_stats', 'USAGE')",
+    "SELECT getdatabaseencoding(), pg_char_to_encoding('utf8'), pg_char_to_encoding('nothing')",
+    """SELECT array_remove(conkey, 2::smallint)::text, array_to_string(array_remove(conkey, 1::smallint), '-'),
+              array_to_string(conkey || array(SELECT x FROM pg_catalog.unnest(conkey) x), '-'),
+              array_to_string(array(SELECT x FROM unnest(confkey) x), '-'), array_upper(conkey, 1),
+              array_to_string(array(SELECT 'no. ' || k FROM unnest(conkey) AS u (k) WHERE k::text > '1'), '-')
+       FROM pg_constraint c JOIN pg_namespace n ON n.oid = connamespace WHERE n.nspname = '{0}' ORDER BY conname""",
+    """SELECT attname, attstorage, attcompression, typstorage FROM pg_attribute JOIN pg_type t ON t.oid = atttypid
+       WHERE attrelid = '{0}.t'::regclass AND attnum > 0 ORDER BY attnum""",
+    "SELECT spcname, pg_tablespace_location(oid) FROM pg_tablespace ORDER BY 1",
+    "SELECT relname, relreplident FROM pg_class WHERE oid IN ('t'::regclass, 'kept'::regclass, 'shown'::regclass) "
+    "ORDER BY 1",
     "SELECT to_regtype('int4') = 23, to_regtype('hstore') IS NULL, to_regtype('integer')::regtype::text",
 ]
 
@@ -102,6 +154,27 @@ def test_queries_of_the_catalog_give_what_postgres_gives(twins: tuple[str, int, 
 
 def test_lists_of_users_stay_refused(pg: Connection) -> None:
     pg.execute("CREATE TABLE t (a int, b text)")
-    for query in ("ARRAY(SELECT a FROM t)", "b[1]", "a = ANY (b)", "b::int[]"):
+    lists = ("ARRAY(SELECT a FROM t)", "b[1]", "a = ANY (b)", "b::int[]", "ARRAY(SELECT x FROM unnest(b) x)")
+    for query in (
+        *lists,
+        "array_remove(b, 'x')",
+        "array_to_string(b || b, ',')",
+        "array_agg(a ORDER BY b)",
+        "cardinality(b)",
+    ):
         with pytest.raises(psycopg.errors.FeatureNotSupported):
             pg.execute(f"SELECT {query} FROM t")
+    with pytest.raises(psycopg.errors.FeatureNotSupported):
+        pg.execute("SELECT a FROM t WHERE t.b = ANY (%s)", ["{x,y}"])
+
+
+def test_codes_of_the_catalog_are_compared_with_a_parameter(twins: tuple[str, int, int]) -> None:
+    schema, *ports = twins
+    query = """SELECT c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+               WHERE n.nspname = %s AND c.relkind = ANY (%s) ORDER BY 1"""
+    for kinds, count in (("{r}", 3), ('{"v", "m"}', 2), ("{}", 0)):
+        found = []
+        for port in ports:
+            with psycopg.connect(f"host=127.0.0.1 port={port} user=postgres dbname=postgres") as connection:
+                found.append(connection.execute(query, [schema, kinds]).fetchall())
+        assert found[0] == found[1] and len(found[0]) == count

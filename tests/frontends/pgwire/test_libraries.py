@@ -103,6 +103,21 @@ def test_adbc_writes_arrow(served: ServedDatabase, schema: str, pg: Connection) 
     assert rows == [(1, "x", 0.5)] * 2 + [(2, None, None)] * 2 + [(None, "é", 2.0)] * 2
 
 
+def test_adbc_lists_objects(served: ServedDatabase, schema: str, pg: Connection) -> None:
+    pg.execute("CREATE TABLE t (a int PRIMARY KEY, b text)")
+    pg.execute("CREATE VIEW v AS SELECT a FROM t")
+    with adbc_driver_postgresql.dbapi.connect(served.url) as connection:
+        (catalog,) = connection.adbc_get_objects(depth="catalogs").read_all().to_pylist()
+        assert catalog == {"catalog_name": "postgres", "catalog_db_schemas": None}
+        found = connection.adbc_get_objects(depth="db_schemas", db_schema_filter=schema).read_all().to_pylist()
+        assert found[0]["catalog_db_schemas"] == [{"db_schema_name": schema, "db_schema_tables": None}]
+        for kinds, names in ((None, {"t", "v"}), (["view"], {"v"})):
+            objects = connection.adbc_get_objects(depth="tables", db_schema_filter=schema, table_types_filter=kinds)
+            (listed,) = objects.read_all().to_pylist()[0]["catalog_db_schemas"]
+            assert {t["table_name"] for t in listed["db_schema_tables"]} == names
+        assert connection.adbc_get_table_schema("t", db_schema_filter=schema).names == ["a", "b"]
+
+
 @pytest.mark.parametrize("mode", ["simple", "extended", "prepared"])
 def test_pgbench_looks_up(served: ServedDatabase, schema: str, pg: Connection, tmp_path: Path, mode: str) -> None:
     pg.execute("CREATE TABLE accounts (aid int PRIMARY KEY, abalance int)")
