@@ -248,5 +248,7 @@ _TRAPS = f"""## Traps
 
 * A shared machine: other processes were not kept away ({os.cpu_count()} cores).  A saturated machine delays every arm.
 * Threads of one process share the interpreter's lock, the measuring ones included.
+* A full collection of the interpreter's garbage collector keeps every thread waiting.  What was loaded before the first
+  database was opened is left out of them; what this program keeps, samples included, is not.
 * Worst values move between runs, the more so the fewer reads there are.
 """
