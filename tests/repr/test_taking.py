@@ -55,6 +55,11 @@ def test_picked_values_are_those_that_arrow_picks(sql_type: SqlType) -> None:
             assert got.null_count == wanted.null_count
 
 
+def test_nothing_is_picked_of_a_column_without_buffers() -> None:
+    nothing = pa.Array.from_buffers(pa.int64(), 0, [None, None])
+    assert len(take_values(nothing, np.empty(0, np.int64))) == 0
+
+
 def test_a_row_that_is_not_there_is_refused() -> None:
     with pytest.raises(IndexError):
         take_values(pa.array([1, 2, 3]), np.array([3]))

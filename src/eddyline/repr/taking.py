@@ -40,7 +40,7 @@ def take_values(array: pa.Array, rows: npt.NDArray[np.integer], index: pa.Array 
     It is an error to ask for a row that is not there (IndexError, checked) or for a negative one (unchecked).
     """
     width = _WIDTHS.get(array.type.id)
-    if width is None or len(rows) > _FEW_ROWS or array.null_count:
+    if width is None or not 0 < len(rows) <= _FEW_ROWS or array.null_count:
         return array.take(pa.array(rows) if index is None else index)
     values = np.frombuffer(array.buffers()[1], width, len(array), array.offset * width.itemsize)[rows]
     return pa.Array.from_buffers(array.type, len(rows), [None, pa.py_buffer(values)])
