@@ -204,12 +204,14 @@ def test_idle_sessions_end_when_their_time_is_up(served: ServedDatabase) -> None
             connection.execute("SELECT 1")
 
 
-def test_a_slow_copy_is_no_idle_session(pg: Connection) -> None:
+def test_a_slow_copy_is_no_idle_session(served: ServedDatabase, pg: Connection, schema: str) -> None:
     pg.execute("CREATE TABLE t (a int)")
-    pg.execute("SET idle_session_timeout = '100ms'")
-    with pg.cursor() as cursor, cursor.copy("COPY t FROM STDIN") as copy:
+    with raw(served) as connection:
+        connection.sendall(query(f"SET idle_session_timeout = '100ms'; COPY {schema}.t FROM STDIN"))
+        read_until(connection, b"G\0\0\0\x09\0\0\x01\0\0")
         time.sleep(0.4)
-        copy.write("1\n")
+        connection.sendall(b"d\0\0\0\x06" + b"1\n" + b"c\0\0\0\x04")
+        assert b"COPY 1" in read_until(connection, b"Z\0\0\0\x05I")
     assert pg.execute("SELECT a FROM t").fetchall() == [(1,)]
 
 
