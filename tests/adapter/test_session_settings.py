@@ -29,6 +29,16 @@ def refused(db: eddyline.Connection, statement: str) -> str:
     return caught.value.sqlstate
 
 
+def test_a_session_is_in_the_cluster_that_there_is(db: eddyline.Connection) -> None:
+    assert show(db, "cluster") == "default"
+    for named in ("'default'", '"default"', "DEFAULT"):
+        db.execute(f"SET cluster = {named}")
+        assert show(db, "cluster") == "default"
+    with pytest.raises(eddyline.Error, match='unknown cluster "other"') as caught:
+        db.execute("SET cluster = other")
+    assert (caught.value.sqlstate, show(db, "cluster")) == ("42704", "default")
+
+
 def test_set_show_reset(db: eddyline.Connection) -> None:
     for text, shown in (("'1500ms'", "1500ms"), ("2000", "2s"), ("'1min'", "1min"), ("0", "0")):
         db.execute(f"SET statement_timeout = {text}")

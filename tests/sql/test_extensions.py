@@ -157,11 +157,31 @@ def test_settings_of_a_replica() -> None:
         ("ALTER CLUSTER REPLICA default.r1 RESET (1)", ("42601", 'syntax error at or near "1"', 41)),
         ("ALTER CLUSTER REPLICA default.r1 RESET ALL x", ("42601", 'syntax error at or near "x"', 44)),
         ("SHOW CLUSTER REPLICA default.r1 x", ("42601", 'syntax error at or near "x"', 33)),
-        ("ALTER CLUSTER default SET (a = 1)", ("42601", 'syntax error at or near "CLUSTER"', 7)),
+        ("ALTER CLUSTER default SET (a = 1)", ("0A000", "ALTER CLUSTER is not supported", 1)),
     ],
 )
 def test_settings_of_a_replica_that_are_malformed(text: str, expected: tuple[str, str, int]) -> None:
     assert refusal(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "named", "position"),
+    [
+        ("CREATE CLUSTER c (SIZE 'small', REPLICATION FACTOR 2)", "CREATE CLUSTER", 1),
+        ("create cluster c replicas (r1 (workers 2))", "CREATE CLUSTER", 1),
+        ("CREATE CLUSTER REPLICA default.r2 (SIZE 'small')", "CREATE CLUSTER REPLICA", 1),
+        ("ALTER CLUSTER default RENAME TO other", "ALTER CLUSTER", 1),
+        ("  DROP CLUSTER IF EXISTS c CASCADE", "DROP CLUSTER", 3),
+        ("DROP CLUSTER REPLICA default.r1", "DROP CLUSTER REPLICA", 1),
+    ],
+)
+def test_clusters_are_not_made_or_dropped(text: str, named: str, position: int) -> None:
+    assert refusal(text) == ("0A000", f"{named} is not supported", position)
+
+
+def test_names_that_only_look_like_clusters() -> None:
+    assert not isinstance(node("DROP TABLE cluster"), ShowObjectsSyntax)
+    assert not isinstance(node("CREATE TABLE cluster (cluster int)"), ShowObjectsSyntax)
 
 
 def test_default_index() -> None:
@@ -207,4 +227,7 @@ def test_show_objects() -> None:
     assert node("SHOW TABLES FROM s").kind == "tables"
     assert node("SHOW MATERIALIZED VIEWS") == ShowObjectsSyntax("materialized views")
     assert node("SHOW INDEXES ON v").relation.relname == "v"
+    assert node("show cluster replicas") == ShowObjectsSyntax("cluster replicas")
+    assert refusal("SHOW CLUSTER REPLICAS FROM s") == ("42601", 'syntax error at or near "FROM"', 23)
+    assert refusal("SHOW CLUSTERS IN s") == ("42601", 'syntax error at or near "IN"', 15)
     assert refusal("SHOW TABLES WITH s") == ("42601", 'syntax error at or near "WITH"', 13)

@@ -225,6 +225,8 @@ def test_explain(script: CatalogScript) -> None:
         ("SHOW VIEWS", ("name", "schema", "type"), (("v", "public", "view"),)),
         ("SHOW MATERIALIZED VIEWS", ("name", "schema", "type"), (("m", "public", "materialized view"),)),
         ("SHOW SCHEMAS", ("name",), tuple((s,) for s in sorted((*SYSTEM_SCHEMAS, "public", "s")))),
+        ("SHOW CLUSTERS", ("name", "replicas"), (("default", "r1"),)),
+        ("SHOW CLUSTER REPLICAS", ("cluster", "replica"), (("default", "r1"),)),
         ("SHOW INDEXES ON t", ("name", "schema", "on", "key"), (("i", "public", "t", "b"),)),
         (
             "SHOW COLUMNS FROM t",

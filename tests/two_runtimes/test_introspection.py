@@ -171,6 +171,12 @@ def test_the_catalog_in_rows(db: eddyline.Connection) -> None:
     assert rows(db, depends) == [("m", "t"), ("v", "t"), ("vi", "v")]
     assert rows(db, "SELECT name, definition FROM mz_views") == [("v", "SELECT b, count(*) AS n FROM t GROUP BY b")]
     assert rows(db, "SELECT name FROM mz_materialized_views") == [("m",)]
+    clusters = """SELECT o.name, c.name, r.name
+                  FROM (SELECT name, cluster_id FROM mz_indexes
+                        UNION ALL SELECT name, cluster_id FROM mz_materialized_views) AS o
+                  JOIN mz_clusters c ON c.id = o.cluster_id
+                  JOIN mz_cluster_replicas r ON r.cluster_id = c.id ORDER BY 1"""
+    assert rows(db, clusters) == [("m", "default", "r1"), ("vi", "default", "r1")]
     columns = "SELECT c.name, position, nullable, c.type FROM mz_columns c JOIN mz_tables t ON t.id = c.id ORDER BY 2"
     assert rows(db, columns) == [("a", 1, False, "integer"), ("b", 2, True, "integer")]
     keys = """SELECT c.name FROM mz_index_columns k JOIN mz_indexes i ON i.id = k.index_id

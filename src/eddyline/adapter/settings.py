@@ -24,6 +24,7 @@ from eddyline.adapter.system_settings import (
 from eddyline.errors import make_error, unsupported
 from eddyline.expr.timezone import named_zone
 from eddyline.protocol.read_costs import ReadBounds
+from eddyline.sql.words import DEFAULT_CLUSTER, unknown_cluster
 
 __all__ = ["SERIALIZABLE", "STRICT_SERIALIZABLE", "Settings", "SettingsState", "duration_s", "isolation_level"]
 
@@ -88,6 +89,12 @@ def _only(*accepted: str) -> Callable[[str, str], str]:
     return check
 
 
+def _cluster(name: str, text: str) -> str:
+    if text != DEFAULT_CLUSTER:
+        raise unknown_cluster(text)
+    return text
+
+
 def _encoding(name: str, text: str) -> str:
     """Names of encodings are known by their letters and digits alone."""
     if re.sub(r"[^a-z0-9]", "", text.lower()) not in ("utf8", "unicode"):
@@ -133,6 +140,7 @@ _SETTINGS = {
     "application_name": _Setting("", _free),
     "client_encoding": _Setting("UTF8", _encoding),
     "client_min_messages": _Setting("notice", _free),
+    "cluster": _Setting(DEFAULT_CLUSTER, _cluster),
     "datestyle": _Setting("ISO, MDY", _only("ISO, MDY", "ISO")),
     "default_transaction_isolation": _Setting(STRICT_SERIALIZABLE, _isolation),
     "default_transaction_read_only": _Setting("off", on_or_off),

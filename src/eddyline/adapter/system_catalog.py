@@ -2,8 +2,8 @@
 
 Three schemas, with the names that Materialize gives them.  ``mz_introspection``: the logs, one relation each with the
 suffix ``_per_worker``, and views that put the workers together.  ``mz_internal``: hydration, dependencies.
-``mz_catalog``: the objects by id and name, from the catalog version that a statement is bound to; it is looked in
-before the search path.  None of them can be changed, or maintained from.
+``mz_catalog``: the objects by id and name, from the catalog version that a statement is bound to, and the cluster;
+it is looked in before the search path.  None of them can be changed, or maintained from.
 """
 
 from __future__ import annotations
@@ -23,12 +23,17 @@ from eddyline.repr.types import BIGINT, BOOLEAN, TEXT, SqlType
 from eddyline.sql.bind_statement import bind_statement
 from eddyline.sql.catalog_view import CatalogItem, ColumnDef, ItemKind
 from eddyline.sql.parse import parse
+from eddyline.sql.replica_statements import DEFAULT_REPLICA
 from eddyline.sql.statements import Select
+from eddyline.sql.words import DEFAULT_CLUSTER
 
 __all__ = ["IMPLICIT_SCHEMAS", "SYSTEM_SCHEMAS", "Contents", "find_system_item", "system_item", "system_items"]
 
 CATALOG, INTERNAL, INTROSPECTION = _OWN = ("mz_catalog", "mz_internal", "mz_introspection")
 SYSTEM_SCHEMAS: Final = (*_OWN, PG_CATALOG, INFORMATION_SCHEMA)
+#: every database has these
+_CLUSTER_ID: Final = "s1"
+_REPLICA_ID: Final = "s1"
 #: searched before the search path
 IMPLICIT_SCHEMAS: Final = (CATALOG, PG_CATALOG)
 
@@ -158,11 +163,12 @@ def _views(contents: Contents) -> Iterator[Row]:
 
 
 def _materialized_views(contents: Contents) -> Iterator[Row]:
-    yield from ((i.id, i.schema, i.name, i.definition) for i in sorted_items(contents, ItemKind.MATERIALIZED_VIEW))
+    views = sorted_items(contents, ItemKind.MATERIALIZED_VIEW)
+    yield from ((i.id, i.schema, i.name, i.definition, _CLUSTER_ID) for i in views)
 
 
 def _indexes(contents: Contents) -> Iterator[Row]:
-    yield from ((i.id, i.name, i.on) for i in sorted_items(contents, ItemKind.INDEX))
+    yield from ((i.id, i.name, i.on, _CLUSTER_ID) for i in sorted_items(contents, ItemKind.INDEX))
 
 
 def _index_columns(contents: Contents) -> Iterator[Row]:
@@ -179,6 +185,14 @@ def _columns(contents: Contents) -> Iterator[Row]:
 
 def _objects(contents: Contents) -> Iterator[Row]:
     yield from ((i.id, i.schema, i.name, i.kind.value.replace(" ", "-")) for i in sorted_items(contents))
+
+
+def _clusters(contents: Contents) -> Iterator[Row]:
+    yield _CLUSTER_ID, DEFAULT_CLUSTER
+
+
+def _cluster_replicas(contents: Contents) -> Iterator[Row]:
+    yield _REPLICA_ID, DEFAULT_REPLICA, _CLUSTER_ID
 
 
 def _dependencies(contents: Contents) -> Iterator[Row]:
@@ -200,10 +214,10 @@ _TABLES: Final = tuple(
                     (
                         CATALOG,
                         "mz_materialized_views",
-                        _texts("id", "schema_id", "name", "definition"),
+                        _texts("id", "schema_id", "name", "definition", "cluster_id"),
                         _materialized_views,
                     ),
-                    (CATALOG, "mz_indexes", _texts("id", "name", "on_id"), _indexes),
+                    (CATALOG, "mz_indexes", _texts("id", "name", "on_id", "cluster_id"), _indexes),
                     (
                         CATALOG,
                         "mz_index_columns",
@@ -222,6 +236,8 @@ _TABLES: Final = tuple(
                         _columns,
                     ),
                     (CATALOG, "mz_objects", _texts("id", "schema_id", "name", "type"), _objects),
+                    (CATALOG, "mz_clusters", _texts("id", "name"), _clusters),
+                    (CATALOG, "mz_cluster_replicas", _texts("id", "name", "cluster_id"), _cluster_replicas),
                     (INTERNAL, "mz_object_dependencies", _texts("object_id", "referenced_object_id"), _dependencies),
                 )
             ),

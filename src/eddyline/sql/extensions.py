@@ -9,6 +9,8 @@
     COPY (SUBSCRIBE …) TO STDOUT [WITH (options)]
     DECLARE name CURSOR FOR SUBSCRIBE …, and FETCH … WITH (TIMEOUT [=] 'duration')
     SHOW TABLES | VIEWS | MATERIALIZED VIEWS | INDEXES | OBJECTS | SCHEMAS | COLUMNS [FROM | IN | ON name]
+    SHOW CLUSTERS | CLUSTER REPLICAS
+    CREATE | ALTER | DROP CLUSTER [REPLICA], to be refused by their names
 
 The parts that PostgreSQL knows are parsed by PostgreSQL from a copy in which everything else is blanked, byte for
 byte, so that all locations stay byte offsets into the statement as written.  Extensions are looked for only in what
@@ -23,10 +25,16 @@ from typing import Any, Final, TypeAlias
 
 from google.protobuf.message import Message
 
-from eddyline.errors import make_error
+from eddyline.errors import NotSupportedError, make_error, unsupported
 from eddyline.sql.grammar import GrammarError
-from eddyline.sql.replica_statements import AlterReplicaSyntax, ShowReplicaSyntax, alter_replica, show_replica
-from eddyline.sql.words import Words, blank, check_cluster, name_end, parse_single
+from eddyline.sql.replica_statements import (
+    DEFAULT_REPLICA,
+    AlterReplicaSyntax,
+    ShowReplicaSyntax,
+    alter_replica,
+    show_replica,
+)
+from eddyline.sql.words import DEFAULT_CLUSTER, Words, blank, check_cluster, name_end, parse_single
 
 __all__ = [
     "AsOfSyntax",
@@ -86,8 +94,10 @@ class ExplainSyntax:
 
 @dataclass(frozen=True, slots=True)
 class ShowObjectsSyntax:
-    """``kind``: tables, views, materialized views, indexes, objects, schemas, columns.  ``relation``: the RangeVar
-    after FROM (a schema's name stands in its ``relname``)."""
+    """``kind``: tables, views, materialized views, indexes, objects, schemas, columns, clusters, cluster replicas.
+
+    ``relation``: the RangeVar after FROM (a schema's name stands in its ``relname``).
+    """
 
     kind: str
     relation: Message | None = None
@@ -145,7 +155,8 @@ def recognise(source: str) -> Extension | Message | None:
     """The extension statement that ``source`` is, or None.
 
     A plain Node comes back where an extension was a mere addition (IN CLUSTER).  Raises ``GrammarError`` for a
-    statement that is an extension by its first words but malformed, 42704 for an unknown cluster.
+    statement that is an extension by its first words but malformed, 42704 for an unknown cluster, 0A000 for what would
+    make, change or drop one.
     """
     words = Words(source)
     head = words.text(0)
@@ -157,12 +168,14 @@ def recognise(source: str) -> Extension | Message | None:
         return _declare_subscribe(words)
     if head == "FETCH":
         return _fetch(words)
+    if words.match(0, "ALTER", "CLUSTER", "REPLICA"):
+        return alter_replica(words)
+    if head in ("CREATE", "ALTER", "DROP") and words.text(1) == "CLUSTER":
+        raise _fixed_clusters(words)
     if head == "CREATE":
         return _create(words)
     if head == "EXPLAIN":
         return _explain(source, words)
-    if words.match(0, "ALTER", "CLUSTER", "REPLICA"):
-        return alter_replica(words)
     if words.match(0, "SHOW", "CLUSTER", "REPLICA"):
         return show_replica(words)
     if head == "SHOW":
@@ -337,6 +350,17 @@ def _as_of(words: Words) -> AsOfSyntax | None:
     return AsOfSyntax(query, as_of)
 
 
+def _fixed_clusters(words: Words) -> NotSupportedError:
+    """0A000 that names the statement."""
+    what = " ".join(words.text(at) for at in range(3 if words.text(2) == "REPLICA" else 2))
+    return unsupported(
+        what,
+        position=words.char_position(0),
+        hint=f'There is one cluster, "{DEFAULT_CLUSTER}", with one replica, "{DEFAULT_REPLICA}"; '
+        "its workers and processes are said where the database is opened.",
+    )
+
+
 def _create(words: Words) -> Extension | Message | None:
     if words.match(1, "DEFAULT", "INDEX"):
         return _default_index(words)
@@ -399,7 +423,7 @@ def _option_texts(words: list[str]) -> list[str]:
     return [" ".join(option) for option in options if option]
 
 
-_SHOWN: Final = ("TABLES", "VIEWS", "INDEXES", "OBJECTS", "SCHEMAS", "COLUMNS")
+_SHOWN: Final = ("TABLES", "VIEWS", "INDEXES", "OBJECTS", "SCHEMAS", "COLUMNS", "CLUSTERS")
 
 
 _CREATED: Final = (("TABLE",), ("VIEW",), ("MATERIALIZED", "VIEW"), ("INDEX",))
@@ -419,12 +443,14 @@ def _show(words: Words) -> ShowObjectsSyntax | ShowCreateSyntax | None:
         return _show_create(words)
     if words.match(1, "MATERIALIZED", "VIEWS"):
         kind, at = "materialized views", 3
+    elif words.match(1, "CLUSTER", "REPLICAS"):
+        kind, at = "cluster replicas", 3
     elif words.text(1) in _SHOWN:
         kind, at = words.text(1).lower(), 2
     else:
         return None
     if at == len(words.items):
         return ShowObjectsSyntax(kind)
-    if words.text(at) not in ("FROM", "IN", "ON"):
+    if words.text(at) not in ("FROM", "IN", "ON") or kind in ("clusters", "cluster replicas"):
         raise words.syntax_error(at)
     return ShowObjectsSyntax(kind, _range_var(words, at + 1, len(words.items)))

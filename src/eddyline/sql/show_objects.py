@@ -12,14 +12,16 @@ from eddyline.sql.ast import AstNode
 from eddyline.sql.catalog_view import CatalogItem, CatalogView, ItemKind
 from eddyline.sql.extensions import ShowObjectsSyntax
 from eddyline.sql.named_objects import Locate, existing_relation
+from eddyline.sql.replica_statements import DEFAULT_REPLICA
 from eddyline.sql.statements import ShowObjects
+from eddyline.sql.words import DEFAULT_CLUSTER
 
 __all__ = ["BARE_LISTINGS", "bind_show_objects"]
 
 Rows = tuple[tuple[LiteralValue, ...], ...]
 
 #: ``SHOW name`` that is a listing although PostgreSQL's grammar reads it as a setting.
-BARE_LISTINGS: Final = frozenset(["tables", "views", "indexes", "objects", "schemas"])
+BARE_LISTINGS: Final = frozenset(["tables", "views", "indexes", "objects", "schemas", "clusters"])
 
 _KINDS: Final = {
     "tables": (ItemKind.TABLE,),
@@ -34,6 +36,10 @@ def bind_show_objects(syntax: ShowObjectsSyntax, catalog: CatalogView, locate: L
     match syntax.kind:
         case "schemas":
             return ShowObjects(("name",), (TEXT,), tuple((name,) for name in catalog.schema_names()))
+        case "clusters":
+            return ShowObjects(("name", "replicas"), (TEXT,) * 2, ((DEFAULT_CLUSTER, DEFAULT_REPLICA),))
+        case "cluster replicas":
+            return ShowObjects(("cluster", "replica"), (TEXT,) * 2, ((DEFAULT_CLUSTER, DEFAULT_REPLICA),))
         case "columns":
             return _columns(syntax, catalog, locate)
         case "indexes":

@@ -8,10 +8,10 @@ from typing import Final
 from google.protobuf.message import Message
 from postgast import pg_query_pb2
 
-from eddyline.errors import make_error
+from eddyline.errors import Error, make_error
 from eddyline.sql.grammar import GrammarError, parse_nodes, scan_tokens
 
-__all__ = ["DEFAULT_CLUSTER", "Word", "Words", "blank", "check_cluster", "name_end", "parse_single"]
+__all__ = ["DEFAULT_CLUSTER", "Word", "Words", "blank", "check_cluster", "name_end", "parse_single", "unknown_cluster"]
 
 #: The one cluster there is.
 DEFAULT_CLUSTER: Final = "default"
@@ -123,12 +123,13 @@ def check_cluster(words: Words, at: int) -> None:
     """42704 unless token ``at`` names the cluster."""
     name = words.identifier(at)
     if name != DEFAULT_CLUSTER:
-        raise make_error(
-            "42704",
-            f'unknown cluster "{name}"',
-            position=words.char_position(at),
-            hint=f'There is one cluster, "{DEFAULT_CLUSTER}".',
-        )
+        raise unknown_cluster(name, position=words.char_position(at))
+
+
+def unknown_cluster(name: str, *, position: int | None = None) -> Error:
+    """42704."""
+    hint = f'There is one cluster, "{DEFAULT_CLUSTER}".'
+    return make_error("42704", f'unknown cluster "{name}"', position=position, hint=hint)
 
 
 def name_end(words: Words, at: int) -> int:
