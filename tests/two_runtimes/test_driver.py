@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from typing import cast
+from typing import Any, cast
 
 import pytest
 
@@ -25,6 +25,7 @@ from eddyline.plan.dataflow import (
 from eddyline.protocol.messages import CreateDataflow, InitializationComplete, Schedule
 from eddyline.repr.time import EMPTY, Time
 from eddyline.repr.types import BIGINT, BOOLEAN
+from eddyline.testing.channel import Channel
 from eddyline.testing.driver import PAIR, ReplicaDriver, index_on, read_of, reexport_of
 from eddyline.testing.interpret import Bag, Row
 from eddyline.testing.process_group import ProcessGroup
@@ -327,3 +328,33 @@ def test_a_reconnection_of_processes_renders_nothing_that_goes_on(processes: int
     d.rest()
     assert d.rows(whole) == bag([*ROWS, (9, 99)])
     assert d.rows(large) == bag([r for r in ROWS if r[1] > 30] + [(9, 99)])
+
+
+def arrive(channel: Channel[Any]) -> None:
+    """Everything that is on its way."""
+    while channel.move():
+        continue
+
+
+@each_kind
+def test_a_process_that_has_none_of_the_rows_hears_of_them_from_another_first(interactive: bool) -> None:
+    """Nobody asks for the time: what is sealed is said without a read, as a subscription needs it."""
+    d = ReplicaDriver(1, 2, interactive=interactive)
+    group = cast(ProcessGroup, d.replica)
+    role = Role.MAINTENANCE if interactive else Role.SOLO
+    d.create(index_on("u2", "u1", d.table("u1", ROWS)))
+    d.rest()
+    lines = group._lines
+    for key in range(40):  # the row falls to either process
+        at = d.write("u1", [(key, 7)])
+        for early, late in ((0, 1), (1, 0)):
+            while lines[early].move():
+                continue
+            arrive(lines[early].updates)
+            while group.processes[early].runtime(role).step():
+                continue
+            arrive(group._mesh[role, early, late])
+            while group.processes[late].runtime(role).step():
+                continue
+        d.rest()
+        assert d.frontiers("u2")[-1] == at + 1

@@ -136,6 +136,10 @@ class ExchangeOperator:
     def pending(self) -> bool:
         return bool(self._incoming) or not self._input.drained() or self._input.frontier > self._announced
 
+    def outrun(self) -> bool:
+        """Whether a peer has told of times that are not over here.  O(workers)."""
+        return max(self._frontiers) > self._announced or any(m.frontier > self._announced for m in self._incoming)
+
     def abandon(self) -> None:
         """Nothing more comes from here, and what came is not all: peers go on to their end, since nobody tells them.
 

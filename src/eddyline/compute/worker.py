@@ -9,7 +9,8 @@ I2  steady dataflows are activated before hydrating ones, in turns; hydration ge
     least while it has work (see the agenda); merging, beyond what insertions pay, is for idle time;
 I3  a dataflow that may have something to do is scheduled: by a commit to a source of it, by a moved frontier of an
     import, by a peer's message, or by a peek that waits for it.  Where it selects rows of a source, commits without any
-    for it pass it by; it falls behind by a bounded number of them;
+    for it pass it by; it falls behind by a bounded number of them.  One that peers are ahead of passes no commit by: in
+    another process they may hear of it first, and of rows that none here has;
 I4  whoever is scheduled has everything upstream scheduled too: quiet inputs then catch up with the newest commit.
 I5  a dataflow of a class that the worker does not render is recorded: its exports are *peers*, which have no channel,
     no frontier to report, and commands about them are no-ops here;
@@ -150,6 +151,8 @@ class Worker:
         self._passed_by: dict[str, dict[Dataflow, None]] = {}
         #: dataflows by the readers of their sources
         self._readers: dict[SourceReader, Dataflow] = {}
+        #: dataflows that a peer may be ahead of
+        self._outrun: dict[Dataflow, None] = {}
         #: messages for dataflows not built yet
         self._parked: dict[int, list[Message]] = {}
         self._reported: dict[str, Frontier] = {}
@@ -215,11 +218,17 @@ class Worker:
             if dataflow is not None and dataflow.stopped:
                 continue
             if dataflow is not None:
-                dataflow.exchanges[message.channel.operator].deliver(message)
+                self._hand_over(dataflow, message)
                 self._agenda.schedule_alone(dataflow)
             elif number >= self._next_number:
                 self._parked.setdefault(number, []).append(message)
         return bool(messages)
+
+    def _hand_over(self, dataflow: Dataflow, message: Message) -> None:
+        exchange = dataflow.exchanges[message.channel.operator]
+        exchange.deliver(message)
+        if exchange.outrun():
+            self._outrun[dataflow] = None
 
     def _commits(self, taken: Taken) -> None:
         if taken.closed_times:
@@ -237,11 +246,20 @@ class Worker:
                 self._agenda.schedule(dataflow)
         for dataflow in self._agenda.hydrating:
             self._agenda.schedule(dataflow)
+        self._catch_up()
         for waiting in self.peeks.waiting.values():
             self._agenda.schedule(self._exporters[waiting.peek.target])
         for id in list(self._wanted):
             self._want(id)
         self._want_views()
+
+    def _catch_up(self) -> None:
+        """A commit, to whatever collection: it may close the times that peers have told of."""
+        for dataflow in list(self._outrun):
+            if any(exchange.outrun() for exchange in dataflow.exchanges.values()):
+                self._agenda.schedule(dataflow)
+            else:
+                del self._outrun[dataflow]
 
     def _want(self, id: str) -> bool:
         """A reader of the other runtime waits for index ``id``; True if it was scheduled for that."""
@@ -473,7 +491,7 @@ class Worker:
         self.log.created(dataflow)
         self.log.bind(logs, elsewhere)
         for message in self._parked.pop(number, ()):
-            dataflow.exchanges[message.channel.operator].deliver(message)
+            self._hand_over(dataflow, message)
 
     def _watch_read(self, dataflow: Dataflow, frozen: Mapping[str, FrozenIndex]) -> None:
         """What a one-shot read waits for, and what it may hold."""
@@ -605,6 +623,7 @@ class Worker:
         self._agenda.remove(dataflow)
         self.measures.dropped(dataflow.number)
         self._bounded.pop(dataflow.number, None)
+        self._outrun.pop(dataflow, None)
         for id in {i.id for i in dataflow.description.imports}:
             self._importers[id].remove(dataflow)
             if not self._importers[id]:
@@ -711,7 +730,7 @@ class Worker:
         """Nothing is rendered, queued or parked."""
         return not (
             len(self._agenda) or self._exporters or self._importers or self._indexes or self._reported
-            or self._followers or self._passed_by or self._readers
+            or self._followers or self._passed_by or self._readers or self._outrun
             or self.peeks.waiting or self._walks or self._parked or self._peers or self._slots or self._wanted
         )  # fmt: skip
 
