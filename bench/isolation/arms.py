@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import gc
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -30,15 +31,17 @@ SENT: Final = "sent"
 
 @contextmanager
 def connected(name: str, *, workers: int = 1) -> Iterator[eddyline.Connection]:
-    """An empty database in the layout ``name``."""
+    """An empty database in the layout ``name``; meanwhile full collections leave out what the program has loaded."""
     kind: Any = Solo
     if name == UNSLICED:
         kind = functools.partial(Solo, activation_ns=1 << 60, budget_rows=1 << 30)
     vars(engine_module)["Solo"] = kind
     try:
         with eddyline.connect(interactive=name == TWO, workers=workers) as db:
+            gc.freeze()
             yield db
     finally:
+        gc.unfreeze()
         vars(engine_module)["Solo"] = Solo
 
 

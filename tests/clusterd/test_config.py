@@ -269,54 +269,6 @@ def test_a_guest_shortens_the_switch_interval_together_with_others_and_gives_it_
     assert sys.getswitchinterval() == before, "a command that comes after the end changes nothing"
 
 
-def test_what_was_loaded_is_left_out_of_full_collections_while_a_database_is_open() -> None:
-    program = """
-import gc, weakref
-import eddyline
-class Node: pass
-def cycle():
-    node = Node(); node.itself = node
-    return weakref.ref(node)
-def left_out():
-    return gc.get_freeze_count(), len(gc.get_objects())
-with eddyline.connect(process_settings=False):
-    print(gc.get_freeze_count())
-gc.disable()
-before = cycle()
-one, other = eddyline.connect(), eddyline.connect()
-one.execute("CREATE TABLE t (a int)")
-one.execute("CREATE MATERIALIZED VIEW v AS SELECT count(*) FROM t")
-print(one.execute("SHOW gc_policy").fetchone()[0], one.execute("SELECT * FROM v").fetchall())
-after = cycle()
-frozen, visited = left_out()
-print(frozen > 100_000, visited < frozen / 5, gc.collect() > 0, before() is None, after() is None)
-one.close()
-print(gc.get_freeze_count() > 100_000)
-other.close()
-print(gc.get_freeze_count(), gc.collect() > 0, before() is None)
-gc.freeze()
-with eddyline.connect():
-    print(gc.get_freeze_count() > 0)
-print(gc.get_freeze_count() > 0, "the host's own")
-gc.unfreeze()
-try:
-    eddyline.connect("/dev/null/nowhere")
-except eddyline.Error:
-    print(gc.get_freeze_count())
-"""
-    out = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
-    assert out.split("\n")[:-1] == [
-        "0",
-        "freeze [(0,)]",
-        "True True True False True",
-        "True",
-        "0 True True",
-        "True",
-        "True the host's own",
-        "0",
-    ]
-
-
 def test_a_database_may_leave_the_process_as_it_is() -> None:
     before = sys.getswitchinterval()
     with eddyline.connect(process_settings=False) as db:

@@ -83,10 +83,9 @@ _NO_CHANGES = Changes()
 
 
 def _host_defaults(*, may_set: bool) -> dict[str, str]:
-    """Process settings where the process is the program's: as it has them, or as ``GuestSettings`` make them."""
-    if may_set:
-        return {"gc_policy": "freeze"}
-    return {"gc_policy": "default", THREAD_SWITCH_INTERVAL: f"{round(sys.getswitchinterval() * 1e6)}us"}
+    """Process settings where the process is the program's: as it has them."""
+    found = {} if may_set else {THREAD_SWITCH_INTERVAL: f"{round(sys.getswitchinterval() * 1e6)}us"}
+    return {"gc_policy": "default", **found}
 
 
 class Waiter:
@@ -196,7 +195,7 @@ class Engine:
         self._absent: Error | None = None
         #: stands for the replica whose responses count; guarded by _control
         self._source: object = None
-        self._guest = GuestSettings(sets_aside=self._may_set and provisioning is None)
+        self._guest = GuestSettings()
         self._processes: ReplicaProcesses | None = None
         self._parameters: dict[str, str] = {}  # what the replica was told; guarded by _control
         if provisioning is not None:
@@ -207,7 +206,6 @@ class Engine:
         except BaseException:
             if self._processes is not None:
                 self._processes.close()
-            self._guest.close()
             raise
         with self._control:
             self._controller.attach_replica(self._replica)

@@ -1,11 +1,10 @@
 """What ``UpdateConfiguration`` sets for the whole process.  One runtime applies it: Solo, or maintenance.
 
 A process that is the replica's own (``OwnSettings``) applies everything.  One that is somebody else's
-(``GuestSettings``) only lets the thread switch interval be shortened, and what is loaded be set aside from full
-collections, shared by all databases in it, and gets both back at the end.  Whatever was set can be taken back: each
-setting has a value that means what the process began with.  Settings take effect when the first maintaining worker
-comes to the command: on a process's first connection the interactive runtime may serve with the former values until
-then.
+(``GuestSettings``) only lets the thread switch interval be shortened, shared by all databases in it, and gets it back
+at the end.  Whatever was set can be taken back: each setting has a value that means what the process began with.
+Settings take effect when the first maintaining worker comes to the command: on a process's first connection the
+interactive runtime may serve with the former values until then.
 """
 
 from __future__ import annotations
@@ -200,34 +199,20 @@ class OwnSettings:
 
 
 class GuestSettings:
-    """One database's share in its host's process; the last ``close`` restores what was found.
+    """One database's share in the switch interval of its host's process; the last ``close`` restores what was found.
 
-    The switch interval in force is the shortest of what the databases ask for and what the host has.  What the host
-    sets in between is its own from then on.
-
-    While a database that ``sets_aside`` is open, full collections leave out what was alive when the first one was
-    opened: a tenth of a million objects and more, most of them the compiler's, for which every thread would wait each
-    time.  Cycles of before that are garbage, or come to be, are collected once the last database is closed.  Where the
-    host has set objects aside before, nothing is added or given back; what it sets aside later is given back as well,
-    since nobody could tell it apart.
+    In force is the shortest of what the databases ask for and what the host has.  What the host sets in between is its
+    own from then on.
     """
 
     _lock = threading.Lock()
     _wanted: ClassVar[dict[GuestSettings, float]] = {}  # seconds; guarded by _lock, like the rest
     _hosts = 0.0
     _in_force = 0.0
-    _setting_aside: ClassVar[set[GuestSettings]] = set()
-    #: whether the databases have set objects aside, and the host had not
-    _aside = False
 
-    def __init__(self, *, sets_aside: bool = False) -> None:
-        """``sets_aside``: at once, so that what is made afterwards, this database's connections first of all, is
-        collected as ever."""
+    def __init__(self) -> None:
         self.applications = 0
         self._closed = False  # guarded by _lock
-        if sets_aside:
-            with GuestSettings._lock:
-                self._set_aside()
 
     def apply(self, parameters: Mapping[str, str]) -> None:
         """Only ever makes the interval shorter than the host's.  Other settings are the host's."""
@@ -252,22 +237,6 @@ class GuestSettings:
             self._closed = True
             if cls._wanted.pop(self, None) is not None and sys.getswitchinterval() == cls._in_force:
                 cls._set()
-            self._give_back()
-
-    def _set_aside(self) -> None:
-        """Without a collection before: every thread would wait for as long as is to be spared them."""
-        cls = GuestSettings
-        cls._setting_aside.add(self)
-        if not cls._aside and not gc.get_freeze_count():
-            gc.freeze()
-            cls._aside = True
-
-    def _give_back(self) -> None:
-        cls = GuestSettings
-        cls._setting_aside.discard(self)
-        if cls._aside and not cls._setting_aside:
-            gc.unfreeze()
-            cls._aside = False
 
     @classmethod
     def _set(cls) -> None:

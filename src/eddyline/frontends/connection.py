@@ -68,10 +68,9 @@ def connect(
     ``processes``: child processes that maintain the views and answer the reads, with ``workers`` threads each; 0: this
     process does it.  They take longer to start and keep a copy of what they read, but share no interpreter with the
     program, and one that dies is replaced.
-    ``process_settings``: whether the thread switch interval may be shortened, and full collections may leave out what
-    is loaded by now, while databases are open; or where process settings begin, by name
-    (``{"workload_class": "batch"}``), which ALTER SYSTEM changes: all of them with ``processes``, the thread switch
-    interval without.
+    ``process_settings``: whether the thread switch interval may be shortened while databases are open; or where
+    process settings begin, by name (``{"workload_class": "batch"}``), which ALTER SYSTEM changes: all of them with
+    ``processes``, the thread switch interval without.
 
     Loads all compiled kernels first, so that no statement waits for one: 0.3 s from the cache.  The first time on a
     machine they are compiled, with a line on standard error if that takes long.
