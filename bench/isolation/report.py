@@ -248,7 +248,7 @@ _TRAPS = f"""## Traps
 
 * A shared machine: other processes were not kept away ({os.cpu_count()} cores).  A saturated machine delays every arm.
 * Threads of one process share the interpreter's lock, the measuring ones included.
-* A full collection of the interpreter's garbage collector keeps every thread waiting, for about 0.1 s.  This program calls
-  `gc.freeze()` once its database is open, as settings.md advises; what it makes later, samples included, is still visited.
+* A full collection of the interpreter's garbage collector keeps every thread waiting, for about 0.1 s.  This program
+  calls `gc.freeze()` once its database is open, as settings.md advises; what it makes later is still visited.
 * Worst values move between runs, the more so the fewer reads there are.
 """
