@@ -245,17 +245,21 @@ class TableStore:
     def newest_write(self, ids: Iterable[str]) -> Time:
         """The last write to any of ``ids``; the ones that are not there, or no longer, count for nothing."""
         with self._state:
-            found = (self._collections.get(id) for id in ids)
-            return max((c.last_write for c in found if c is not None), default=Time(0))
+            return self._newest_write(ids)
+
+    def _newest_write(self, ids: Iterable[str]) -> Time:
+        """Needs ``_state``."""
+        newest = Time(0)
+        for id in ids:
+            collection = self._collections.get(id)
+            if collection is not None and collection.last_write > newest:
+                newest = collection.last_write
+        return newest
 
     def newest_readable(self, tables: Iterable[str], read: Iterable[str]) -> Time | None:
         """``newest_write`` of ``tables``, or from when ``read`` are readable if that is later; None if one is gone."""
-        newest = 0
         with self._state:
-            for id in tables:
-                collection = self._collections.get(id)
-                if collection is not None and collection.last_write > newest:
-                    newest = collection.last_write
+            newest: int = self._newest_write(tables)
             for id in read:
                 collection = self._collections.get(id)
                 if collection is None:
