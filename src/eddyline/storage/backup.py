@@ -7,7 +7,7 @@ far as it goes at that moment, then what it names.  If compaction removes one of
 from __future__ import annotations
 
 from eddyline.errors import InternalError, make_error
-from eddyline.storage.directory import is_database, recovered_state, write_format
+from eddyline.storage.directory import begun_logs, is_database, recovered_state, write_format
 from eddyline.storage.files import File, Files, corrupted, file_error
 from eddyline.storage.frames import FrameReader
 from eddyline.storage.log import log_name, rows_name
@@ -90,16 +90,8 @@ def _copy(source: Files, target: Files) -> int:
 
 def _copy_newest(source: Files, target: Files) -> tuple[str, int]:
     """The newest log file that has been begun: its name, and how much of it was copied."""
-    for name in sorted((n for n in source.names() if n.endswith(".log")), reverse=True):
-        size = _copy_file(source, target, name, None)
-        with_head = target.open(name)
-        try:
-            begun = next(iter(FrameReader(with_head)), None) is not None
-        finally:
-            with_head.close()
-        if begun:
-            return name, size
-        # A younger one that is just being begun; or the damage is told when all others are looked at.
+    for number in begun_logs(source):
+        return log_name(number), _copy_file(source, target, log_name(number), None)
     raise corrupted(source.title, "It has no log file with a readable head.")
 
 

@@ -9,8 +9,15 @@ file                  what it is
 ``000000000043.rows`` all rows of one table at one time
 ====================  ==================================================================================
 
-Reading begins with the newest log file whose head is good: it has the state, and names the earlier log files and the
-rows files that are still needed.  Whatever else is there was left by a crash and is removed.
+Reading begins with the newest log file whose head is good, of the highest epoch: it has the state, and names the
+earlier log files and the rows files that are still needed.  Whatever else is there was left by a crash, or by somebody
+who had lost the directory, and is removed.
+
+*Fencing.*  Each opening has an epoch above all earlier ones, in the head of every log file that it begins.  An opener
+that was stopped while another took the directory over may go on in the midst of any step.  What it still does reaches
+nothing: its log file is followed by another one, and is put in a file of its own before it counts, so that neither a
+write nor a cut that was under way changes it (``_detach``); a file that it begins has a lower epoch, whatever its
+number.
 """
 
 from __future__ import annotations
@@ -43,12 +50,14 @@ from eddyline.storage.records import (
     decode_part,
     decode_record,
     decode_rows,
+    epoch_of,
     format_of,
 )
 
 __all__ = [
     "LOG_FILE_BYTES",
     "Opened",
+    "begun_logs",
     "is_database",
     "open_directory",
     "read_rows_file",
@@ -61,6 +70,8 @@ LOG_FILE_BYTES = 16 << 20
 _FORMAT_NAME = "FORMAT"
 _NEW_FORMAT_NAME = "FORMAT.new"
 _LOCK_NAME = "LOCK"
+_COPY_NAME = "COPY.new"
+_COPY_BYTES = 1 << 20
 _NUMBERED = re.compile(r"(\d{12})\.(log|rows)")
 
 
@@ -130,7 +141,7 @@ def open_directory(files: Files, *, log_file_bytes: int = LOG_FILE_BYTES) -> Ope
     with _system_errors("open", files.title):
         lock = files.lock()
         try:
-            recovered = recovered_state(files) if is_database(files) else _no_state()
+            recovered = _recover(files, sole=lock.sole) if is_database(files) else _no_state()
             fresh = recovered.newest == 0
             if not fresh:
                 _make_safe(files, recovered.newest)
@@ -174,6 +185,38 @@ def _carried(files: Files, recovered: Recovered) -> list[memoryview]:
     return kept
 
 
+def _recover(files: Files, *, sole: bool) -> Recovered:
+    """What is there.  Unless this is the ``sole`` opener left, from a log file that nobody else can change."""
+    recovered = recovered_state(files)
+    detached: set[int] = set()
+    while not sole and recovered.newest not in detached:
+        _detach(files, log_name(recovered.newest))
+        detached.add(recovered.newest)
+        recovered = recovered_state(files)
+    return recovered
+
+
+def _detach(files: Files, name: str) -> None:
+    """Puts another file with the same bytes in the place of one that somebody may still write to, or cut.  O(bytes)."""
+    if _COPY_NAME in files.names():
+        files.remove(_COPY_NAME)
+    reading = files.open(name)
+    try:
+        writing = files.create(_COPY_NAME)
+        try:
+            offset = 0
+            while block := reading.read(offset, _COPY_BYTES):
+                writing.write(block, offset)
+                offset += len(block)
+            writing.sync()
+        finally:
+            writing.close()
+    finally:
+        reading.close()
+    files.rename(_COPY_NAME, name)
+    files.sync_names()
+
+
 def _make_safe(files: Files, number: int) -> None:
     """What a killed process had written, and not synced, was read like the rest: from here on it counts."""
     file = files.open(log_name(number))
@@ -189,7 +232,7 @@ def is_database(files: Files) -> bool:
     if _FORMAT_NAME in names:
         _check_format(files)
         return True
-    if any(not _NUMBERED.fullmatch(n) and n not in (_LOCK_NAME, _NEW_FORMAT_NAME) for n in names):
+    if any(not _NUMBERED.fullmatch(n) and n not in (_LOCK_NAME, _NEW_FORMAT_NAME, _COPY_NAME) for n in names):
         raise make_error(
             "42809",
             f'directory "{files.title}" is not a database',
@@ -242,18 +285,13 @@ def _no_state() -> Recovered:
 
 def recovered_state(files: Files) -> Recovered:
     """What the newest log file with a good head adds up to.  XX001 if it is damaged, or there is none."""
-    logs = (name for name in files.names() if _NUMBERED.fullmatch(name) and name.endswith(".log"))
-    for number in sorted((int(name[:12]) for name in logs), reverse=True):
+    for number in begun_logs(files):
         title = f"{files.title}/{log_name(number)}"
         with _reading(files, log_name(number)) as frames:
             head = next(iter(frames), None)
-            if head is None or head.kind != HEAD:
-                if head is None and frames.torn():
-                    _log.info("%s was never begun", title)
-                    continue
+            if head is None:
                 raise corrupted(title, "Its head is not readable.")
             with _understood(title, 0):
-                _check_version(files.title, format_of(head.payload))
                 found = decode_head(head.payload)
             carried_end = frames.offset + found.carried
             while frames.offset < carried_end and next(iter(frames), None) is not None:
@@ -265,6 +303,36 @@ def recovered_state(files: Files) -> Recovered:
                 raise corrupted(title, f"It is not readable at byte {frames.offset}.")
             return _followed(title, found, frames)
     raise corrupted(files.title, "It has no log file with a readable head.")
+
+
+def begun_logs(files: Files) -> list[int]:
+    """The numbers of the log files that have a head, newest first: those of the highest epoch before all others.
+
+    XX001 for a head that is damaged, 0A000 for a newer format.  Reads all heads.
+    """
+    found: list[tuple[int, int]] = []
+    for name in files.names():
+        if not (_NUMBERED.fullmatch(name) and name.endswith(".log")):
+            continue
+        title = f"{files.title}/{name}"
+        try:
+            file = files.open(name)
+        except FileNotFoundError:
+            continue  # it was removed since: a later one is there
+        try:
+            frames = FrameReader(file)
+            head = next(iter(frames), None)
+            if head is None and frames.torn():
+                _log.info("%s was never begun", title)
+                continue
+        finally:
+            file.close()
+        if head is None or head.kind != HEAD:
+            raise corrupted(title, "Its head is not readable.")
+        with _understood(title, 0):
+            _check_version(files.title, format_of(head.payload))
+            found.append((epoch_of(head.payload), int(name[:12])))
+    return [number for _, number in sorted(found, reverse=True)]
 
 
 def _followed(title: str, head: LogHead, frames: FrameReader) -> Recovered:

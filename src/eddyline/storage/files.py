@@ -74,6 +74,11 @@ class File(Protocol):
 class FolderLock(Protocol):
     """Held by the one process that has the folder open."""
 
+    @property
+    def sole(self) -> bool:
+        """Whether every earlier opener is known to be gone; False where it may live on, and not know what it lost."""
+        ...
+
     def held(self) -> bool:
         """Whether the folder is still this opener's: False once somebody has replaced its lock file."""
         ...
@@ -180,14 +185,33 @@ class _OsFile:
 
 
 class _OsLock:
-    """``flock`` on a file that holds the owner's process id.  The system drops it with the process, however it ends."""
+    """``flock`` on a file that holds the owner's process id.  The system drops it with the process, however it ends.
 
-    __slots__ = ("__weakref__", "_fd", "_mutex", "_path")
+    The second line is the file's own inode: one that is missing, or another's, tells that somebody has put this file
+    in the place of the one that an earlier opener has locked, or may have.
+    """
+
+    __slots__ = ("__weakref__", "_fd", "_mutex", "_path", "sole")
 
     def __init__(self, path: Path, fd: int) -> None:
         self._path = path
         self._fd = fd
         self._mutex = threading.Lock()
+        self.sole = False
+
+    def owner(self) -> str:
+        """The process id that the file holds; empty if there is none."""
+        return (self._lines() or [""])[0]
+
+    def sign(self) -> None:
+        """Once it is locked: notes whether its former owner was the last one, and writes this process into it."""
+        inode = str(os.fstat(self._fd).st_ino)
+        self.sole = self._lines()[1:] == [inode]
+        os.ftruncate(self._fd, 0)
+        os.pwrite(self._fd, f"{os.getpid()}\n{inode}\n".encode("ascii"), 0)
+
+    def _lines(self) -> list[str]:
+        return os.pread(self._fd, 64, 0).decode("ascii", "replace").split()
 
     def held(self) -> bool:
         try:
@@ -278,7 +302,7 @@ class OsFiles:
             try:
                 fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                owner = os.pread(fd, 32, 0).decode("ascii", "replace").strip()
+                owner = lock.owner()
                 lock.release()
                 raise _in_use(self.title, owner) from None
             except OSError:
@@ -287,8 +311,7 @@ class OsFiles:
             if lock.held():
                 break
             lock.release()  # replaced between opening and locking it
-        os.ftruncate(fd, 0)
-        os.pwrite(fd, f"{os.getpid()}\n".encode("ascii"), 0)
+        lock.sign()
         _LOCKS.add(lock)
         return lock
 

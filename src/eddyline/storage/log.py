@@ -6,8 +6,8 @@ I1  what is before ``end`` of the present file is safe, or as safe as the settin
 I2  the state is what the records before ``end`` add up to, and the head of each new file has it;
 I3  a file is removed only when a frame that is safe, and was written behind a head that was safe, says that it is
     not needed, so that a damaged head is never taken for one that was being written;
-I4  whoever has lost the directory's lock writes nothing that the next opener reads: that one has noted where each file
-    ends.
+I4  whoever has lost the directory's lock, at whatever moment, changes nothing that the next opener reads: that one has
+    put the file that was written to in another one's place, notes where each file ends, and has a higher epoch.
 
 After a failed write or sync the file is cut back to ``end``.  Where that fails too, or the device failed to sync,
 nobody knows what the file holds: a new one is begun, whose head says where this one ends.
@@ -258,7 +258,7 @@ class DurableLog:
             self._uncertain = True
             self._cut()
             raise
-        self._check_lock()
+        self._check_lock("What was being committed is there if the other one found it.")
         self._end = self._written
         for record in self._unapplied:
             self._apply(record)
@@ -294,6 +294,8 @@ class DurableLog:
         self._unapplied, self._unsafe_spans = [], []
         self._written = self._end
         assert self._file is not None
+        if not self._lock.held():
+            return
         try:
             self._file.truncate(self._end)
             self._file.sync()
@@ -306,12 +308,12 @@ class DurableLog:
         except Error as problem:
             _log.warning("%s", problem.message)
 
-    def _check_lock(self) -> None:
+    def _check_lock(self, outcome: str = "Nothing of the statement was kept.") -> None:
         if not self._lock.held():
             raise make_error(
                 "55006",
                 f'directory "{self._files.title}" was taken over by somebody else',
-                detail="Its lock file was replaced while it was open here.",
+                detail=f"Its lock file was replaced while it was open here. {outcome}",
                 hint="Close this database and open the directory again.",
             )
 
@@ -343,15 +345,11 @@ class DurableLog:
         logs = self.state.logs
         if self._file is not None and self.spans.tables(self._number, self.state):
             logs = (*logs, LogSpan(self._number, self._end))
-        number = self.state.next_file
+        file, number = self._create_file()
         state = msgspec.structs.replace(self.state, logs=logs, next_file=number + 1)
         title = f"{self._files.title}/{log_name(number)}"
         size = sum(HEADER_BYTES + part.nbytes for part in carried)
         head = encode_record(LogHead(FORMAT, self._epoch, number, state, size))
-        try:
-            file = self._files.create(log_name(number))
-        except OSError as error:
-            raise file_error(error, "create", title) from error
         try:
             group = _Group(file, 0)
             group.add(HEAD, [head], 0)
@@ -376,6 +374,18 @@ class DurableLog:
         self._head_bytes = head_bytes
         self._end = self._written = self._synced = group.end
 
+    def _create_file(self) -> tuple[File, int]:
+        """A file of a number that nobody has used; whoever has lost this directory may have used some since."""
+        while True:
+            number = self.state.next_file
+            try:
+                return self._files.create(log_name(number)), number
+            except FileExistsError:
+                self._check_lock()
+                self.state.next_file = number + 1
+            except OSError as error:
+                raise file_error(error, "create", f"{self._files.title}/{log_name(number)}") from error
+
     def _sync_old(self) -> None:
         """Puts on the disk what settings had left to the system, before a later file counts on it."""
         assert self._file is not None
@@ -394,7 +404,7 @@ class DurableLog:
 
         A file that cannot be removed is left for the next opening.
         """
-        if self.pins:
+        if self.pins or not self._lock.held():
             return
         if self._synced <= self._head_bytes or self._synced < self._end:
             return  # just begun; or what says that they are not needed is left to the system to write

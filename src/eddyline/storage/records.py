@@ -44,6 +44,7 @@ __all__ = [
     "decode_rows",
     "encode_part",
     "encode_record",
+    "epoch_of",
     "format_of",
     "slices",
 ]
@@ -207,6 +208,11 @@ def decode_head(payload: memoryview) -> LogHead:
 def format_of(payload: memoryview) -> int:
     """The format that a head says it has, also where the rest cannot be read."""
     return msgspec.msgpack.decode(_FORMATS.decode(payload)["format"], type=int)
+
+
+def epoch_of(payload: memoryview) -> int:
+    """The epoch of a head, without the rest."""
+    return msgspec.msgpack.decode(_FORMATS.decode(payload)["epoch"], type=int)
 
 
 def encode_part(table: str, time: int, batch: Batch) -> list[bytes | memoryview]:

@@ -130,8 +130,9 @@ def _give_up(code: int | None, *, power: bool) -> None:
 
 
 class _TornLock:
-    def __init__(self, owner: TornFiles) -> None:
+    def __init__(self, owner: TornFiles, *, sole: bool) -> None:
         self._owner = owner
+        self.sole = sole
 
     def held(self) -> bool:
         return self._owner.locked_by is self
@@ -147,6 +148,7 @@ class TornFiles:
     def __init__(self, rng: random.Random, faults: Faults | None = None) -> None:
         self.faults = Faults() if faults is None else faults
         self.locked_by: _TornLock | None = None
+        self._taken_over = False
         self._rng = rng
         self._names: dict[str, _Inode] = {}
         self._safe_names: dict[str, _Inode] = {}
@@ -194,8 +196,12 @@ class TornFiles:
     def lock(self) -> FolderLock:
         if self.locked_by is not None:
             raise make_error("55006", 'directory "torn" is open already')
-        self.locked_by = _TornLock(self)
+        self.locked_by, self._taken_over = _TornLock(self, sole=not self._taken_over), False
         return self.locked_by
+
+    def take_over(self) -> None:
+        """Takes the lock from its owner, who goes on and has not been told: the next ``lock`` succeeds."""
+        self.locked_by, self._taken_over = None, True
 
     # -- the end of a process, or of power --------------------------------------------------------------------------
 
