@@ -90,6 +90,30 @@ def test_an_opener_that_was_stopped_at_any_operation_changes_nothing_afterwards(
     assert stop_at > 30, "the steps of commits, new files and compaction"
 
 
+def test_what_was_found_of_a_commit_that_failed_is_not_cut_off_by_its_writer() -> None:
+    """Who was stopped just before taking back what could not be synced; the file is too large to be carried over."""
+    files = TornFiles(random.Random(1))
+    old = Database(files, log_file_bytes=1 << 20)
+    old.settle([old.queue({"t": {(1, "a" * FILE_BYTES): 1}}, TABLE)])
+    late: list[Database] = []
+
+    def stopped(operation: str, _number: int) -> int | None:
+        if operation == "truncate":
+            files.take_over()
+            files.faults = Faults()
+            late.append(Database(files, log_file_bytes=FILE_BYTES))
+        return errno.EIO if operation == "sync" else None
+
+    files.faults = Faults(fail=stopped)
+    problem = old.settle([old.queue({"t": {(2, "b"): 1}}, Changes())])
+    assert problem is not None
+    (new,) = late
+    expected = {(1, "a" * FILE_BYTES): 1, (2, "b"): 1}
+    assert new.acknowledged.tables["t"] == expected
+    new.close()
+    assert Database(files, log_file_bytes=FILE_BYTES).acknowledged.tables["t"] == expected
+
+
 def test_a_log_file_begun_by_somebody_who_has_lost_the_directory_counts_for_nothing() -> None:
     """Though it has the highest number of all."""
     files = TornFiles(random.Random(1))
