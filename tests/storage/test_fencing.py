@@ -90,8 +90,12 @@ def test_an_opener_that_was_stopped_at_any_operation_changes_nothing_afterwards(
     assert stop_at > 30, "the steps of commits, new files and compaction"
 
 
-def test_what_was_found_of_a_commit_that_failed_is_not_cut_off_by_its_writer() -> None:
-    """Who was stopped just before taking back what could not be synced; the file is too large to be carried over."""
+@pytest.mark.parametrize("killed_between", [False, True])
+def test_what_was_found_of_a_commit_that_failed_is_not_cut_off_by_its_writer(killed_between: bool) -> None:
+    """Who was stopped just before taking back what could not be synced; the file is too large to be carried over.
+
+    Also where the first one to take the directory over was killed before it had got anywhere.
+    """
     files = TornFiles(random.Random(1))
     old = Database(files, log_file_bytes=1 << 20)
     old.settle([old.queue({"t": {(1, "a" * FILE_BYTES): 1}}, TABLE)])
@@ -101,6 +105,8 @@ def test_what_was_found_of_a_commit_that_failed_is_not_cut_off_by_its_writer() -
         if operation == "truncate":
             files.take_over()
             files.faults = Faults()
+            if killed_between:
+                files.lock().release()
             late.append(Database(files, log_file_bytes=FILE_BYTES))
         return errno.EIO if operation == "sync" else None
 
@@ -153,12 +159,16 @@ def test_a_log_file_begun_by_somebody_who_has_lost_the_directory_counts_for_noth
 
 
 def test_a_lock_is_known_to_be_the_only_one_where_the_former_owner_had_the_same_file(tmp_path: Path) -> None:
-    def sole() -> bool:
+    def sole(*, settled: bool = True) -> bool:
         lock = OsFiles(tmp_path).lock()
+        if settled:
+            lock.settle()
         lock.release()
         return lock.sole
 
-    assert not sole(), "there was no file: somebody may have one that was removed"
+    assert not sole(settled=False), "there was no file: somebody may have one that was removed"
+    assert not sole(), "nor has that one got far enough"
+    assert sole(settled=False)
     assert sole()
     (tmp_path / "copy").write_bytes((tmp_path / "LOCK").read_bytes())
     (tmp_path / "copy").replace(tmp_path / "LOCK")

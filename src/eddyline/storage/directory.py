@@ -162,6 +162,7 @@ def open_directory(files: Files, *, log_file_bytes: int = LOG_FILE_BYTES) -> Ope
                 write_format(files)
             log.discard(name for name in numbered if name not in keep)
             log.remove_leftover()
+            lock.settle()
         except BaseException:
             lock.release()
             raise
@@ -308,9 +309,10 @@ def recovered_state(files: Files) -> Recovered:
 def begun_logs(files: Files) -> list[int]:
     """The numbers of the log files that have a head, newest first: those of the highest epoch before all others.
 
-    XX001 for a head that is damaged, 0A000 for a newer format.  Reads all heads.
+    XX001 if a head behind the newest one is damaged, 0A000 for a newer format.  Reads all heads.
     """
     found: list[tuple[int, int]] = []
+    damaged: list[int] = []
     for name in files.names():
         if not (_NUMBERED.fullmatch(name) and name.endswith(".log")):
             continue
@@ -328,11 +330,16 @@ def begun_logs(files: Files) -> list[int]:
         finally:
             file.close()
         if head is None or head.kind != HEAD:
-            raise corrupted(title, "Its head is not readable.")
+            damaged.append(int(name[:12]))
+            continue
         with _understood(title, 0):
             _check_version(files.title, format_of(head.payload))
             found.append((epoch_of(head.payload), int(name[:12])))
-    return [number for _, number in sorted(found, reverse=True)]
+    numbers = [number for _, number in sorted(found, reverse=True)]
+    # An earlier one is read with the rows, if it is needed.
+    if damaged and max(damaged) > (numbers[0] if numbers else 0):
+        raise corrupted(f"{files.title}/{log_name(max(damaged))}", "Its head is not readable.")
+    return numbers
 
 
 def _followed(title: str, head: LogHead, frames: FrameReader) -> Recovered:

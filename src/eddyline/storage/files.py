@@ -79,6 +79,10 @@ class FolderLock(Protocol):
         """Whether every earlier opener is known to be gone; False where it may live on, and not know what it lost."""
         ...
 
+    def settle(self) -> None:
+        """Notes that no earlier opener can change what the folder holds from here on: the next one is ``sole``."""
+        ...
+
     def held(self) -> bool:
         """Whether the folder is still this opener's: False once somebody has replaced its lock file."""
         ...
@@ -187,8 +191,8 @@ class _OsFile:
 class _OsLock:
     """``flock`` on a file that holds the owner's process id.  The system drops it with the process, however it ends.
 
-    The second line is the file's own inode: one that is missing, or another's, tells that somebody has put this file
-    in the place of the one that an earlier opener has locked, or may have.
+    The second line is the file's own inode, once its owner has settled: one that is missing, or another's, tells that
+    somebody has put this file in the place of the one that an earlier opener has locked, or may have.
     """
 
     __slots__ = ("__weakref__", "_fd", "_mutex", "_path", "sole")
@@ -205,10 +209,20 @@ class _OsLock:
 
     def sign(self) -> None:
         """Once it is locked: notes whether its former owner was the last one, and writes this process into it."""
-        inode = str(os.fstat(self._fd).st_ino)
-        self.sole = self._lines()[1:] == [inode]
+        self.sole = self._lines()[1:] == [self._inode()]
+        self._write(os.getpid(), *([self._inode()] if self.sole else []))
+
+    def settle(self) -> None:
+        if not self.sole:
+            self._write(os.getpid(), self._inode())
+
+    def _inode(self) -> str:
+        return str(os.fstat(self._fd).st_ino)
+
+    def _write(self, *lines: object) -> None:
+        """A process that is killed in the midst of it leaves a file that says less."""
         os.ftruncate(self._fd, 0)
-        os.pwrite(self._fd, f"{os.getpid()}\n{inode}\n".encode("ascii"), 0)
+        os.pwrite(self._fd, "".join(f"{line}\n" for line in lines).encode("ascii"), 0)
 
     def _lines(self) -> list[str]:
         return os.pread(self._fd, 64, 0).decode("ascii", "replace").split()

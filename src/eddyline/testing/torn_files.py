@@ -134,6 +134,9 @@ class _TornLock:
         self._owner = owner
         self.sole = sole
 
+    def settle(self) -> None:
+        self._owner.overtaken = False
+
     def held(self) -> bool:
         return self._owner.locked_by is self
 
@@ -148,7 +151,8 @@ class TornFiles:
     def __init__(self, rng: random.Random, faults: Faults | None = None) -> None:
         self.faults = Faults() if faults is None else faults
         self.locked_by: _TornLock | None = None
-        self._taken_over = False
+        #: whether an owner that has lost the lock may still change files
+        self.overtaken = False
         self._rng = rng
         self._names: dict[str, _Inode] = {}
         self._safe_names: dict[str, _Inode] = {}
@@ -196,12 +200,12 @@ class TornFiles:
     def lock(self) -> FolderLock:
         if self.locked_by is not None:
             raise make_error("55006", 'directory "torn" is open already')
-        self.locked_by, self._taken_over = _TornLock(self, sole=not self._taken_over), False
+        self.locked_by = _TornLock(self, sole=not self.overtaken)
         return self.locked_by
 
     def take_over(self) -> None:
         """Takes the lock from its owner, who goes on and has not been told: the next ``lock`` succeeds."""
-        self.locked_by, self._taken_over = None, True
+        self.locked_by, self.overtaken = None, True
 
     # -- the end of a process, or of power --------------------------------------------------------------------------
 
