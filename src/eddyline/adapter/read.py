@@ -14,8 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import NamedTuple
 
-import pyarrow as pa
-
+from eddyline.adapter.constant_rows import constant_rows, literal_column, raise_first
 from eddyline.adapter.engine import Engine, Waiter
 from eddyline.adapter.joined_lookups import join_lookups
 from eddyline.adapter.object_names import object_names
@@ -24,9 +23,8 @@ from eddyline.adapter.settings import SERIALIZABLE
 from eddyline.adapter.transaction import Transaction
 from eddyline.controller.controller import Collections, Controller
 from eddyline.errors import DatabaseError, NoLongerReadableError, OperationalError, make_error, unsupported
-from eddyline.expr.ir import Column, Expr, FilterStep, Literal, LiteralValue, MapStep, Mfp, Parameter, SortKey, rewrite
+from eddyline.expr.ir import Literal, Mfp, SortKey
 from eddyline.expr.mfp import apply_mfp
-from eddyline.expr.text_io import literal_array, literal_scalar
 from eddyline.plan.column_names import name_operators
 from eddyline.plan.dataflow import (
     Arrange,
@@ -46,11 +44,9 @@ from eddyline.plan.relation import Relation
 from eddyline.plan.traverse import gets
 from eddyline.protocol.messages import Peek, PeekResponse
 from eddyline.protocol.read_costs import UNBOUNDED, PeekPhases, ReadBounds
-from eddyline.repr.batch import Batch, concat_arrays
+from eddyline.repr.batch import Batch
 from eddyline.repr.ids import is_log, transient_id
-from eddyline.repr.rowerror import first_row_error
 from eddyline.repr.time import EMPTY, Frontier, Time
-from eddyline.repr.types import Kind, SqlType, arrow_type
 from eddyline.sql.catalog_view import CatalogView
 
 __all__ = [
@@ -61,19 +57,14 @@ __all__ = [
     "ReadContext",
     "answer_read",
     "choose_time",
-    "constant_rows_of_each",
     "held_time",
     "imported",
-    "is_one_row_of_parameters",
     "read_rows",
 ]
 
 _transient_ids = itertools.count(1)
 _WAIT_SLICE_S = 0.05
-_SLICE_ROWS = 2000
 _DROPPED = "an object of the statement was dropped meanwhile"
-#: kinds whose literals are the values of their Arrow arrays
-_PLAIN = frozenset({Kind.BOOLEAN, Kind.SMALLINT, Kind.INTEGER, Kind.BIGINT, Kind.DOUBLE, Kind.TEXT, Kind.VARCHAR})
 
 
 class Interrupt:
@@ -226,7 +217,7 @@ def _answer(
 ) -> ReadAnswer:
     if isinstance(plan.fast, ConstantPlan):
         start = time.perf_counter_ns()
-        rows = _constant_rows(plan, parameters, context)
+        rows = constant_rows(plan, parameters, context.transaction.now_us, context.catalog)
         return ReadAnswer(rows, _time_without_tables(context, as_of), plan, _on_this_thread(start, len(rows)))
     wanted = _Wanted(bounds, first)
     try:
@@ -239,85 +230,6 @@ def _answer(
 
 def _on_this_thread(start_ns: int, rows: int) -> PeekPhases:
     return PeekPhases("none", "caller", walk_ns=time.perf_counter_ns() - start_ns, rows=rows)
-
-
-def _constant_rows(plan: ReadPlan, parameters: Sequence[Literal], context: ReadContext) -> Batch:
-    relation = plan.relation
-    if plan.clocked:
-        relation = with_clock(relation, context.transaction.now_us)
-        plan = plan_read(relation, context.catalog)
-    assert isinstance(plan.fast, ConstantPlan)
-    fast = substitute_in_fast_path(plan.fast, parameters) if plan.parameterised else plan.fast
-    assert isinstance(fast, ConstantPlan)
-    rows = len(fast.rows)
-    if rows == 1:
-        columns = tuple(literal_array(v, t, 1) for v, t in zip(fast.rows[0], fast.types, strict=True))
-    else:
-        columns = tuple(_literal_column([r[i] for r in fast.rows], t) for i, t in enumerate(fast.types))
-    batch, errors = apply_mfp(fast.mfp, Batch.at(fast.types, columns, rows, Time(0)))
-    _raise_first(errors)
-    return batch
-
-
-def is_one_row_of_parameters(plan: ReadPlan) -> bool:
-    """Whether the plan is one constant row that only parameters change."""
-    return plan.parameterised and not plan.clocked and isinstance(plan.fast, ConstantPlan) and len(plan.fast.rows) == 1
-
-
-def constant_rows_of_each(plan: ReadPlan, parameters: Sequence[Sequence[Literal]]) -> Batch:
-    """What the plan gives for every row of ``parameters`` (at least one), at once.
-
-    Requires ``is_one_row_of_parameters``.  The parameters become columns behind the constant row's own.
-    """
-    fast = plan.fast
-    assert isinstance(fast, ConstantPlan)
-    own, count = len(fast.types), len(parameters[0])
-    types = (*fast.types, *(literal.type for literal in parameters[0]))
-
-    def moved(index: int) -> int:
-        return index if index < own else index + count
-
-    def over_columns(expr: Expr) -> Expr:
-        match expr:
-            case Column():
-                return Column(moved(expr.index), expr.type)
-            case Parameter():
-                return Column(own + expr.index - 1, expr.type)
-            case _:
-                return expr
-
-    steps: list[MapStep | FilterStep] = []
-    for step in fast.mfp.steps:
-        match step:
-            case MapStep():
-                steps.append(MapStep(rewrite(step.expr, over_columns)))
-            case FilterStep():
-                steps.append(FilterStep(rewrite(step.predicate, over_columns)))
-    # The types of the row go with the names, or there are none.
-    names = (*fast.mfp.names, *(f"${i + 1}" for i in range(count))) if len(fast.mfp.names) == own else ()
-    rows = len(parameters)
-    columns = [literal_array(v, t, rows) for v, t in zip(fast.rows[0], fast.types, strict=True)]
-    columns += [_literal_column([row[i].value for row in parameters], types[own + i]) for i in range(count)]
-    mfp = Mfp(tuple(steps), tuple(moved(i) for i in fast.mfp.projection), fast.mfp.types, names)
-    batch, errors = apply_mfp(mfp, Batch.at(types, tuple(columns), rows, Time(0)))
-    _raise_first(errors)
-    return batch
-
-
-def _literal_column(values: list[LiteralValue], sql_type: SqlType) -> pa.Array:
-    """One array of literals, in slices so that no call holds the GIL for long."""
-    if not values:
-        return literal_array(None, sql_type, 0)
-    layout = arrow_type(sql_type)
-    slices = (values[i : i + _SLICE_ROWS] for i in range(0, len(values), _SLICE_ROWS))
-    if sql_type.kind in _PLAIN:
-        return concat_arrays([pa.array(part, layout) for part in slices])
-    return concat_arrays([pa.array([literal_scalar(v, sql_type) for v in part], layout) for part in slices])
-
-
-def _raise_first(errors: Batch | None) -> None:
-    if errors is not None and len(errors):
-        raise first_row_error(errors)
 
 
 def _time_without_tables(context: ReadContext, as_of: Time | None) -> Time:
@@ -409,10 +321,10 @@ def _time_held(
 def _stored_rows(context: ReadContext, peek: PeekPlan, at: Time) -> Batch:
     keys, store = peek.literal_keys(), context.engine.store
     assert keys is not None
-    columns = tuple(_literal_column([key[i] for key in keys], t) for i, t in enumerate(peek.key_types))
+    columns = tuple(literal_column([key[i] for key in keys], t) for i, t in enumerate(peek.key_types))
     rows = store.lookup(peek.on, columns, at) if keys else Batch.empty(store.types(peek.on))
     found, errors = apply_mfp(peek.mfp, rows)
-    _raise_first(errors)
+    raise_first(errors)
     return found
 
 

@@ -11,10 +11,11 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import pyarrow as pa
 
+from eddyline.adapter.constant_rows import constant_rows_of_each, is_one_row_of_parameters
 from eddyline.adapter.outcome import Outcome, ResultSet
 from eddyline.adapter.pending_keys import PendingKeys
 from eddyline.adapter.pending_reads import answer_with_pending, reads_pending
-from eddyline.adapter.read import ReadContext, constant_rows_of_each, is_one_row_of_parameters, read_rows
+from eddyline.adapter.read import ReadContext, read_rows
 from eddyline.adapter.read_plan import ReadPlan, base_tables, plan_read
 from eddyline.errors import make_error
 from eddyline.expr.evaluate import evaluate, true_rows

@@ -71,6 +71,8 @@ def format_column(array: pa.Array, sql_type: SqlType, zone: Zone = UTC) -> pa.Ar
 
 def literal_array(value: LiteralValue, sql_type: SqlType, rows: int) -> pa.Array:
     """A column of ``rows`` times the literal."""
+    if rows == 1 and value is not None and sql_type.kind in _AS_THEY_ARE:
+        return pa.array((value,), arrow_type(sql_type))  # seldom twice the same: its scalar is not worth remembering
     return pa.repeat(literal_scalar(value, sql_type), rows)
 
 
@@ -89,6 +91,11 @@ def to_python(array: pa.Array, sql_type: SqlType) -> list[PythonValue]:
     return values
 
 
+#: kinds whose literals are the values of their Arrow arrays
+_AS_THEY_ARE = frozenset(
+    {Kind.BOOLEAN, Kind.SMALLINT, Kind.INTEGER, Kind.BIGINT, Kind.REAL, Kind.DOUBLE, Kind.TEXT, Kind.VARCHAR}
+)
+#: kinds whose arrays' values are the Python values
 _NATIVE = frozenset(
     {
         Kind.BOOLEAN,

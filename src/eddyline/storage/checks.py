@@ -30,6 +30,8 @@ def check_append(collection: Collection, batch: Batch, net: Batch, time: Time, h
         if int(net.diffs.min()) > 0:
             return
         net = net.take(np.flatnonzero(net.diffs < 0))
+    elif len(net) == 1 and _is_new(collection, net, time):
+        return
     first = _first_with_key(collection, net, hasher)
     live = _live_rows(collection, net, first, time)
     if len(live):
@@ -43,6 +45,17 @@ def check_append(collection: Collection, batch: Batch, net: Batch, time: Time, h
         crowded = _crowded(net, first)
         if len(crowded):
             raise _duplicate(collection, batch, net.take(crowded), hasher)
+
+
+def _is_new(collection: Collection, row: Batch, time: Time) -> bool:
+    """Whether it is one row more, with a key that no row has: so it is mostly, and told without making a column.
+
+    False says nothing.
+    """
+    if int(row.diffs[0]) != 1:
+        return False
+    key = tuple([row.columns[c][0].as_py() for c in collection.layout.key])
+    return collection.finds_nothing(key, time)
 
 
 def _first_with_key(collection: Collection, batch: Batch, hasher: Hasher) -> Int64s:

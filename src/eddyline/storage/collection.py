@@ -11,6 +11,7 @@ from __future__ import annotations
 import enum
 import threading
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -23,8 +24,9 @@ from eddyline.repr.batch import Batch
 from eddyline.repr.holds import Holds
 from eddyline.repr.rowerror import ERR_TYPES
 from eddyline.repr.time import EMPTY, MIN_TIME, Frontier, Time
-from eddyline.repr.types import SqlType
+from eddyline.repr.types import Kind, SqlType
 from eddyline.trace.hasher import Hasher
+from eddyline.trace.point_probe import point_probe
 from eddyline.trace.run import Layout, Run, build_run
 from eddyline.trace.snapshot import Snapshot
 from eddyline.trace.trace import Trace
@@ -35,6 +37,8 @@ if TYPE_CHECKING:
 __all__ = ["Collection", "CollectionKind", "Commit", "Follower", "batch_bytes"]
 
 _SORTED_PROBE_ROWS = 64
+#: of keys whose values in Python are the literals that ``point_probe`` takes
+_PLAIN_KEYS = frozenset({Kind.SMALLINT, Kind.INTEGER, Kind.BIGINT, Kind.TEXT, Kind.VARCHAR})
 
 
 class CollectionKind(enum.Enum):
@@ -111,6 +115,9 @@ class Collection:
         self.layout = Layout(types, key if key is not None else tuple(range(len(types))))
         self.error_layout = Layout(ERR_TYPES, tuple(range(len(ERR_TYPES))))
         self._hasher = hasher
+        key_types = [types[c] for c in self.layout.key]
+        plain = key is not None and all(t.kind in _PLAIN_KEYS for t in key_types)
+        self._probe = point_probe(key_types, hasher) if plain else None
         self.oks = Trace(self.layout)
         self.errs = Trace(self.error_layout)
         self._held = [t.handle(since=Frontier(MIN_TIME), through=EMPTY) for t in (self.oks, self.errs)]
@@ -217,6 +224,16 @@ class Collection:
     def snapshots(self) -> tuple[Snapshot, Snapshot]:
         """Rows and errors as they are in the traces, perhaps past the published upper."""
         return self.oks.snapshot(), self.errs.snapshot()
+
+    def finds_nothing(self, key: Sequence[object], at: Time) -> bool:
+        """Whether no row has ``key``, a row of the key columns' Python values, at ``at``.  False may say nothing.
+
+        Whoever prepares commits calls it: one thread at a time.
+        """
+        probe = self._probe
+        if probe is None or None in key or not probe.set_key(key):
+            return False
+        return probe.find(self.oks.snapshot(), at + 1) == []
 
     def lookup(self, keys: tuple[pa.Array, ...], at: Time) -> Batch:
         """The live rows at ``at`` whose key is one of ``keys`` (distinct; NULL finds NULL), consolidated diffs."""

@@ -256,6 +256,9 @@ def decode_rows(part: Part, message: memoryview, types: tuple[SqlType, ...]) -> 
 
 def slices(batch: Batch) -> Iterator[Batch]:
     """``batch`` in pieces that fit a part."""
+    if len(batch) == 1:
+        yield batch
+        return
     row_bytes = max(1, batch.column_bytes // max(1, len(batch)))
     step = max(1, min(PART_ROWS, PART_BYTES // row_bytes))
     for start in range(0, len(batch), step):
