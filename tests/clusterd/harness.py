@@ -75,14 +75,14 @@ class Processes:
 class Controller:
     """A store with one table, and a connection to processes."""
 
-    def __init__(self, addresses: Sequence[str]) -> None:
+    def __init__(self, addresses: Sequence[str], *, epoch: int = 0) -> None:
         self.responses: list[Response] = []
         self.changed = threading.Condition()
         hasher = Hasher(7)
         self.store = TableStore(hasher)
         self.store.create_table("u1", PAIR, key=None, names=("k", "v"), table="t", constraint="", at=0)  # type: ignore[arg-type]  # a time
         self.store.append({"u1": pairs([(1, 10), (2, 20)])}, 1)  # type: ignore[arg-type]  # a time
-        self.replica = RemoteReplica(addresses, self.store, hasher, self.take)
+        self.replica = RemoteReplica(addresses, self.store, hasher, self.take, epoch=epoch)
 
     def take(self, response: Response) -> None:
         with self.changed:

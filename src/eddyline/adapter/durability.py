@@ -48,6 +48,8 @@ class Durability:
         self._least_log_bytes = least_log_bytes
         self._opened = open_directory(files, log_file_bytes=log_file_bytes)
         state = self._opened.state
+        #: above that of every earlier opening
+        self.epoch = self._opened.log.epoch
         #: as they were when the directory was opened
         self.documents: Mapping[str, bytes] = dict(state.documents)
         self.tables: tuple[str, ...] = tuple(state.tables)

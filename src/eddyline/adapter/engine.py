@@ -199,7 +199,8 @@ class Engine:
         self._processes: ReplicaProcesses | None = None
         self._parameters: dict[str, str] = {}  # what the replica was told; guarded by _control
         if provisioning is not None:
-            self._processes = ReplicaProcesses(self._replica_spec, self.store, self.hasher)
+            epoch = 0 if durability is None else durability.epoch
+            self._processes = ReplicaProcesses(self._replica_spec, self.store, self.hasher, epoch=epoch)
         try:
             self._configure()
             self._replica = self._start_replica()

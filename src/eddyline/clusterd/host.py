@@ -2,6 +2,10 @@
 
 *Commands* are taken in the order of ``command_stream``.
 
+*Fencing.*  A controller says the epoch of its database.  Once one with a higher epoch has come, the connections of
+earlier ones are hung up on, and they are refused from then on: whoever has lost the database's directory, and does not
+know it yet, neither commands the replica nor feeds it.
+
 *Shared fate.*  A fatal status of the runtimes, an exception that a thread does not handle, or another process of the
 replica that is gone ends this process, with one line in the log and a status other than 0.
 
@@ -33,7 +37,7 @@ from eddyline.compute.thread_placement import ThreadPlacement, core_plan, usable
 from eddyline.errors import Error, make_error
 from eddyline.protocol.codec import decode_from_controller, decode_storage_update, encode
 from eddyline.protocol.framing import MOST_FRAME_BYTES, Frames
-from eddyline.protocol.handshake import Purpose, Welcome, await_greeting, turn_away, welcome
+from eddyline.protocol.handshake import Greeting, Purpose, Welcome, await_greeting, turn_away, welcome
 from eddyline.protocol.link import Link
 from eddyline.protocol.measures_messages import ProcessMeasures, ReportMeasures
 from eddyline.protocol.messages import Command, PeekResponse, Response, Status
@@ -68,8 +72,9 @@ class Host:
         # Guarded by _changed.
         self._status: int | None = None
         self._deciding = False
-        self._commands: _Commands | None = None
-        self._storage: _Storage | None = None
+        self._commands: _CommandLink | None = None
+        self._storage: _StorageLink | None = None
+        self._epoch = 0  # the highest that a controller has said
         self._alone_since = time.monotonic()
         self._stream: CommandStream[_Commands] = CommandStream(
             config.compute.process, send=self._send, pass_on=self._pass_on
@@ -188,9 +193,12 @@ class Host:
     def _introduce(self, connection: socket.socket) -> None:
         frames = Frames(connection)
         try:
-            purpose = await_greeting(frames).purpose
+            greeting = await_greeting(frames)
+            purpose = greeting.purpose
             if purpose not in (Purpose.COMMANDS, Purpose.STORAGE):
                 raise make_error("08P01", f"this socket is not for {purpose.value}", hint="It is the controller's.")
+            # The link is in place before the other end may go on.
+            link = self._take(frames, greeting)
         except Error as error:
             # Who only wants to know whether somebody listens hangs up before a greeting.
             _log.log(logging.DEBUG if error.sqlstate == "08006" else logging.WARNING, "refused: %s", error.message)
@@ -200,33 +208,51 @@ class Host:
         answer = Welcome(
             self._config.compute.process, layout.processes, layout.workers, self._config.interactive is not None
         )
-        # The link is in place before the other end may go on.
-        link = self._take_commands(frames) if purpose is Purpose.COMMANDS else self._take_storage(frames)
         try:
             welcome(frames, answer)
         except OSError:
             link.close()
             return
         link.start()
-        if isinstance(link, _StorageLink):
-            self.mirrors.connected(link.send)
-
-    def _take_commands(self, frames: Frames) -> _CommandLink:
-        link = _CommandLink(frames, self._command, self._commands_ended)
         with self._changed:
-            former, self._commands = self._commands, link
-        if former is not None:
-            former.close()
-            self._stream.ended(former)  # again: its thread may have taken a hello while it was being closed
-        return link
+            if self._storage is link:
+                self.mirrors.connected(link.send)
 
-    def _take_storage(self, frames: Frames) -> _StorageLink:
-        link = _StorageLink(frames, self.mirrors.receive, self._storage_ended)
+    def _take(self, frames: Frames, greeting: Greeting) -> _CommandLink | _StorageLink:
+        """The connection, in the place of the one before it; 55006 if its epoch is over."""
+        link: _CommandLink | _StorageLink
+        if greeting.purpose is Purpose.COMMANDS:
+            link = _CommandLink(frames, self._command, self._commands_ended)
+        else:
+            link = _StorageLink(frames, self.mirrors.receive, self._storage_ended)
         with self._changed:
-            former, self._storage = self._storage, link
-        if former is not None:
-            former.close()
-        self.mirrors.disconnected()
+            if greeting.epoch < self._epoch:
+                raise make_error(
+                    "55006",
+                    "the database was opened by somebody else since",
+                    detail=f"The replica obeys epoch {self._epoch}; this connection is of epoch {greeting.epoch}.",
+                    hint="Close this database and open its directory again.",
+                )
+            former: list[_CommandLink | _StorageLink | None] = []
+            overtakes, self._epoch = greeting.epoch > self._epoch, greeting.epoch
+            if overtakes or isinstance(link, _CommandLink):
+                former.append(self._commands)
+                self._commands, self._alone_since = None, time.monotonic()
+            if overtakes or isinstance(link, _StorageLink):
+                former.append(self._storage)
+                self._storage = None
+            if isinstance(link, _CommandLink):
+                self._commands = link
+            else:
+                self._storage = link
+        for each in former:
+            if each is not None:
+                each.close()
+            if isinstance(each, _CommandLink):
+                self._stream.ended(each)  # again: its thread may have taken a hello while it was being closed
+        with self._changed:
+            if self._storage is link:
+                self.mirrors.disconnected()
         return link
 
     def _commands_ended(self, link: _CommandLink, error: Exception | None) -> None:

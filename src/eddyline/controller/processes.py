@@ -69,10 +69,13 @@ def process_arguments(spec: ReplicaSpec, process: int, directory: Path, *, hash_
 class ReplicaProcesses:
     """``spec`` is asked each time processes are spawned: what it says then holds for as long as they live.
 
+    ``epoch``: of the database, which the processes are told.
+
     One thread calls, but for ``close``, which ends a start that is under way.
     """
 
-    def __init__(self, spec: Callable[[], ReplicaSpec], store: TableStore, hasher: Hasher) -> None:
+    def __init__(self, spec: Callable[[], ReplicaSpec], store: TableStore, hasher: Hasher, *, epoch: int = 0) -> None:
+        self._epoch = epoch
         self._spec = spec
         self._store = store
         self._hasher = hasher
@@ -96,12 +99,15 @@ class ReplicaProcesses:
         """
         if self._alive():
             try:
-                return RemoteReplica(self._addresses, self._store, self._hasher, listener)
+                return self._reach(listener)
             except Error as error:
                 _log.warning("the replica's processes cannot be reached and are replaced: %s", error.message)
         self._end_children()
         self._start()
-        return RemoteReplica(self._addresses, self._store, self._hasher, listener)
+        return self._reach(listener)
+
+    def _reach(self, listener: Callable[[Response], None]) -> RemoteReplica:
+        return RemoteReplica(self._addresses, self._store, self._hasher, listener, epoch=self._epoch)
 
     def close(self) -> None:
         """Ends the processes.  Twice is harmless."""

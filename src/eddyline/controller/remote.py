@@ -51,15 +51,16 @@ class _Process:
         *,
         process: int,
         processes: int,
+        epoch: int,
         respond: Callable[[Response | ProcessMeasures], None],
         written: Callable[[str], None],
         ended: Callable[[Exception | None], None],
     ) -> None:
         frames = [Frames(connect_to(address))]
         try:
-            greet(frames[0], Purpose.STORAGE)
+            greet(frames[0], Purpose.STORAGE, epoch=epoch)
             frames.append(Frames(connect_to(address)))
-            self.welcome = greet(frames[1], Purpose.COMMANDS)
+            self.welcome = greet(frames[1], Purpose.COMMANDS, epoch=epoch)
         except BaseException:
             for each in frames:
                 each.close()
@@ -137,6 +138,8 @@ class _Process:
 class RemoteReplica:
     """``addresses``: the sockets of the replica's processes, by ordinal.  ``written`` is not called after ``close``.
 
+    ``epoch``: of the database; once a process was reached under a higher one this ends, and another is refused: 55006.
+
     Raises 08001 or 08006 if one cannot be reached, 0A000 if it is of another release, 22023 if it is another process.
     """
 
@@ -146,6 +149,8 @@ class RemoteReplica:
         store: TableStore,
         hasher: Hasher,
         listener: Callable[[Response], None] | None = None,
+        *,
+        epoch: int = 0,
     ) -> None:
         self._responses = ResponseQueue(listener)
         self._answers = RemoteResponses(len(addresses), store, self._responses.put, self._abandon)
@@ -160,7 +165,7 @@ class RemoteReplica:
             for process, address in enumerate(addresses):
                 self._processes.append(
                     _Process(
-                        address, store, hasher, process=process, processes=len(addresses),
+                        address, store, hasher, process=process, processes=len(addresses), epoch=epoch,
                         respond=functools.partial(self._taken, process), written=self._answers.written,
                         ended=self._ended,
                     )

@@ -17,7 +17,7 @@ from eddyline.protocol.framing import Frames
 __all__ = ["PROTOCOL_VERSION", "Greeting", "Purpose", "Welcome", "await_greeting", "greet", "turn_away", "welcome"]
 
 #: rises with every change of a message; both ends must have the same
-PROTOCOL_VERSION: Final = 2
+PROTOCOL_VERSION: Final = 3
 #: no greeting or answer is longer
 _MOST_BYTES: Final = 4096
 _WAIT_SECONDS: Final = 30.0
@@ -32,11 +32,15 @@ class Purpose(enum.Enum):
 
 
 class Greeting(msgspec.Struct, frozen=True, tag_field="op", tag="eddyline"):
-    """``process``: the ordinal of the connector among the processes of a replica; 0 for the controller."""
+    """``process``: the ordinal of the connector among the processes of a replica; 0 for the controller.
+
+    ``epoch``: of the controller's database, which rises with each opening of its directory; 0 without one.
+    """
 
     version: int
     purpose: Purpose
     process: int = 0
+    epoch: int = 0
 
 
 class Welcome(msgspec.Struct, frozen=True, tag_field="op", tag="welcome"):
@@ -59,13 +63,13 @@ _greetings = msgspec.msgpack.Decoder(Greeting)
 _answers: msgspec.msgpack.Decoder[_Answer] = msgspec.msgpack.Decoder(_Answer)
 
 
-def greet(frames: Frames, purpose: Purpose, *, process: int = 0) -> Welcome:
+def greet(frames: Frames, purpose: Purpose, *, process: int = 0, epoch: int = 0) -> Welcome:
     """Introduces this end.  Raises what the other end refuses with, 08P01 if it says something else, 08006 if it hangs
     up or says nothing.
     """
     frames.settimeout(_WAIT_SECONDS)
     try:
-        frames.send([msgspec.msgpack.encode(Greeting(PROTOCOL_VERSION, purpose, process))])
+        frames.send([msgspec.msgpack.encode(Greeting(PROTOCOL_VERSION, purpose, process, epoch))])
         data = frames.receive(_MOST_BYTES)
         answer = None if data is None else _answers.decode(data)
     except OSError as error:

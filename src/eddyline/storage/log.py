@@ -143,7 +143,8 @@ class DurableLog:
         self.spans = spans
         self._files = files
         self._lock = lock
-        self._epoch = epoch
+        #: above that of every earlier opening of the directory
+        self.epoch = epoch
         self._file_bytes = file_bytes
         self._file: File | None = None
         self._number = 0
@@ -349,7 +350,7 @@ class DurableLog:
         state = msgspec.structs.replace(self.state, logs=logs, next_file=number + 1)
         title = f"{self._files.title}/{log_name(number)}"
         size = sum(HEADER_BYTES + part.nbytes for part in carried)
-        head = encode_record(LogHead(FORMAT, self._epoch, number, state, size))
+        head = encode_record(LogHead(FORMAT, self.epoch, number, state, size))
         try:
             group = _Group(file, 0)
             group.add(HEAD, [head], 0)
