@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import select
 import subprocess
@@ -109,6 +110,8 @@ class Hosts:
     """The processes of a replica as threads of this one: all but what makes them processes."""
 
     def __init__(self, spec: ReplicaSpec) -> None:
+        # Before the first connection kernels may have to be compiled.
+        spec = dataclasses.replace(spec, orphan_seconds=START_SECONDS)
         self.directory = Path(tempfile.mkdtemp(prefix="eddyline-test-"))
         self.addresses = [str(self.directory / f"control{p}") for p in range(spec.processes)]
         configs = [
