@@ -14,6 +14,7 @@ from eddyline.compute.interactive import InteractiveWorker
 from eddyline.compute.pair import Pair
 from eddyline.compute.runtime import Runtime
 from eddyline.compute.worker import Worker
+from eddyline.controller.instance import FIRST_REPLICA
 
 _ROWS = 10_000
 _CROSS_JOIN = "SELECT * FROM a, b"
@@ -53,7 +54,8 @@ def assert_given_back(db: eddyline.Connection) -> None:
     controller = db._engine._controller
     until(lambda: all(not w._bounded and not w._walks and not w.peeks.waiting for w in workers(db)))
     until(lambda: all(d.read is None for w in workers(db) for d in list(w._agenda)))
-    until(lambda: not controller._peeks and not controller._leaving)
+    replica = controller._instance.replicas[FIRST_REPLICA]
+    until(lambda: not controller._peeks and not replica.leaving)
     assert len(controller._dataflows) == 1, "that of the index"
     store = db._engine.store
     table = next(id for id, c in controller._collections.items() if c.role.value == "table")

@@ -1,29 +1,31 @@
-"""The controller: which collections exist, which times they can be read at, and what the replica is told.
+"""The controller: which collections exist, which times they can be read at, and what replicas are told.
 
-Sans-I/O: methods change state and send commands to a client that never blocks; ``process_response`` takes what the
+Sans-I/O: methods change state and send commands to a client that never blocks; ``process_response`` takes what a
 replica answers and returns events.  It has no threads and no locks: its owner serialises all calls, those of holds
 included; only what ``Collections`` has may be called by any thread at any time.
 
 Invariants:
 I1  for a dataflow at X importing I, since(I) <= X from create to drop: the dataflow holds its imports at the least
     since of its exports, which is where it would be built anew;
-I2  a collection that is dropped stays on the replica, and in storage, until its last hold is closed; what is stored,
+I2  a collection that is dropped stays on the replicas, and in storage, until its last hold is closed; what is stored,
     also until every hold of everything stored that is older than the drop is;
-I3  a peek holds its target at its time until it is answered, and every peek is answered exactly once;
-I4  reported uppers never regress, even when a new replica builds everything again;
-I5  storage changes at once, the replica in the order of its commands: what a dropped dataflow imports from storage is
-    held until the replica says that the dataflow is gone, for it may have yet to build it;
-I6  a log is readable at every time: what its replica sealed last.  Its since and upper are of the replica's own
-    timeline, only serve compaction, and begin anew with each connection.
+I3  a peek holds its target at its time until all who were asked have answered or are gone, and every peek is answered
+    exactly once: by the first answer;
+I4  reported uppers never regress, even when a new replica builds everything again: an upper is the greatest that any
+    replica has reported;
+I5  storage changes at once, a replica in the order of its commands: what a dropped dataflow imports from storage is
+    held until each replica that was told of it says that the dataflow is gone, for it may have yet to build it;
+I6  a log is readable at every time: what its replica sealed last.  How far it may compact is of the replica's own
+    timeline, and begins anew with each connection;
+I7  no replica that is there is told to forget what it has yet to build: compaction stays behind the least upper.
 """
 
 from __future__ import annotations
 
 import itertools
 import logging
-import secrets
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Protocol
+from typing import Final, Protocol
 
 import msgspec
 
@@ -31,31 +33,25 @@ from eddyline.compute.process_settings import check_process_settings
 from eddyline.controller.collection import CollectionState, DataflowState, Role
 from eddyline.controller.events import Event, FrontierMoved, Hydrated, PeekAnswered, ReplicaFailed, SubscriptionChanged
 from eddyline.controller.holds import ReadHold, ReadHolds, StoredHold
+from eddyline.controller.instance import FIRST_REPLICA, Instance, Leaving
+from eddyline.controller.open_peeks import OpenPeeks
 from eddyline.controller.shape import checked_shape
+from eddyline.controller.subscriptions import not_passed
 from eddyline.errors import Error, NoLongerReadableError, make_error
 from eddyline.expr.ir import LiteralValue, Mfp, SortKey
 from eddyline.plan.dataflow import (
-    Arrange,
-    ConstantSource,
-    DataflowClass,
     DataflowDescription,
     ExportIndex,
     ExportMaterializedView,
     ExportSubscribe,
 )
 from eddyline.protocol.client import Client
-from eddyline.protocol.history import CommandHistory
 from eddyline.protocol.logs import LOGS
 from eddyline.protocol.messages import (
     AllowCompaction,
     AllowWrites,
-    CancelPeek,
-    Command,
     CreateDataflow,
-    CreateInstance,
     Frontiers,
-    Hello,
-    InitializationComplete,
     Peek,
     PeekResponse,
     Response,
@@ -74,7 +70,8 @@ __all__ = ["Collections", "Controller"]
 
 _log = logging.getLogger("eddyline.controller")
 _ROLES = {ExportIndex: Role.INDEX, ExportMaterializedView: Role.VIEW, ExportSubscribe: Role.SUBSCRIPTION}
-_LOST = make_error("58000", "the replica was lost", hint="It is being rebuilt: try the statement again.")
+_LOST: Final = make_error("58000", "the replica was lost", hint="It is being rebuilt: try the statement again.")
+_DROPPED: Final = make_error("58000", "the replica was dropped", hint="Another one answers: try the statement again.")
 
 
 class Collections(Protocol):
@@ -95,60 +92,51 @@ class Controller:
         self._retention_us = retention_us
         #: whether reads are rendered as such; otherwise they are maintained, until they are dropped
         self.one_shot_reads = True
-        self._history = CommandHistory()
-        self._client: Client | None = None
+        self._instance = Instance(logging=logging)
         self._collections: dict[str, CollectionState] = {}
         self._dataflows: list[DataflowState] = []
-        self._peeks: dict[str, ReadHold] = {}
-        #: class and stored imports of dropped dataflows that the replica may have yet to build (I5), by their last
-        #: export, in the order of the drops
-        self._leaving: dict[str, tuple[DataflowClass, list[ReadHold]]] = {}
+        self._peeks = OpenPeeks()
         self._tokens = itertools.count(1)
         #: tokens of open holds of everything stored, oldest first
         self._stored_holds: dict[int, None] = {}
         #: stored collections whose drop such a hold has put off
         self._put_off: dict[CollectionState, None] = {}
-        for command in (CreateInstance(logging), InitializationComplete()):
-            self._history.push(command)
         for log in LOGS if logging else ():
             self._collections[log.id] = CollectionState(log.id, Role.LOG, MIN_TIME)
 
     # -- replicas -------------------------------------------------------------------------------------------------
 
-    def attach_replica(self, client: Client) -> None:
-        """Brings a fresh replica to the present state, by the reduced history, and uses it from here on."""
-        self._client = client
-        client.send(Hello(secrets.token_hex(8)))
-        for collection in self._collections.values():
-            collection.replica_upper = Frontier(MIN_TIME)
-            if collection.role is Role.LOG:
-                collection.since = collection.upper = Frontier(MIN_TIME)
-        for command in self._history.reduced():
-            client.send(command)
-        self._probe(client)
+    def attach_replica(self, client: Client, replica: str = FIRST_REPLICA) -> None:
+        """Brings a fresh replica to the present state, by the reduced history, and uses it from here on.
 
-    def update_configuration(self, parameters: Mapping[str, str]) -> None:
-        """Sets parameters of the replica's processes, the present one and later ones.
+        It takes the place of the one of that id, if that is there; others go on.
+        """
+        instance = self._instance
+        for collection in self._collections.values():
+            if collection.computed_by(instance, replica):
+                collection.attached(replica)
+        instance.attach(replica, client, self._tokens)
+        self._peeks.attached(instance, replica)
+
+    def update_configuration(self, parameters: Mapping[str, str], replica: str = FIRST_REPLICA) -> None:
+        """Sets parameters of a replica's processes, the present ones and later ones.
 
         42704 for an unknown name, 22023 for a value that is none of its.
         """
         check_process_settings(parameters)
         if parameters:
-            self._send(UpdateConfiguration(dict(parameters)))
+            self._instance.replica(replica).send(UpdateConfiguration(dict(parameters)))
 
-    def _probe(self, client: Client) -> None:
-        """What an earlier connection did not say of dropped dataflows is lost: others, dropped at once, say it."""
-        for dataflow_class in {c: None for c, _ in self._leaving.values()}:
-            id = f"probe{next(self._tokens)}"
-            operators = (ConstantSource((), ()), Arrange(0, (), ()), ExportIndex(id, id, 1, (), ()))
-            client.send(CreateDataflow(DataflowDescription("probe", operators, MIN_TIME, MIN_TIME + 1, dataflow_class)))
-            client.send(AllowCompaction(id, EMPTY))
-            self._leaving[id] = dataflow_class, []
+    def forget_replica(self, replica: str) -> list[Event]:
+        """There is no such replica any more: others answer what it was asked, or nobody does, which is 58000."""
+        events = self.give_up_replica(_DROPPED, replica)
+        self._instance.replicas.pop(replica, None)
+        return events
 
-    def _send(self, command: Command) -> None:
-        self._history.push(command)
-        if self._client is not None:
-            self._client.send(command)
+    @property
+    def replicas(self) -> tuple[str, ...]:
+        """Those that are attached, in the order in which they came."""
+        return tuple(self._instance.attached)
 
     # -- collections ----------------------------------------------------------------------------------------------
 
@@ -167,9 +155,12 @@ class Controller:
         self._store.create_table(id, types, key=key, names=names, table=table, constraint=constraint, at=at)
         self._collections[id] = CollectionState(id, Role.TABLE, at)
 
-    def create_dataflow(self, description: DataflowDescription, *, as_of: Time | None = None) -> Time:
+    def create_dataflow(
+        self, description: DataflowDescription, *, as_of: Time | None = None, replica: str | None = None
+    ) -> Time:
         """Runs the dataflow, from ``as_of`` or from the newest time at which all its inputs are complete.
 
+        ``replica``: the only one that runs it, and that is asked for what it exports; None: all of them do.
         Returns the as_of taken; the description's own is ignored.  Its exports become collections; a materialized
         view's storage is created with it.  Raises 22023 if ``as_of`` is below the since of an input.
         """
@@ -186,16 +177,21 @@ class Controller:
         except BaseException:
             holds.close()
             raise
-        state = DataflowState(description, {e.id for e in description.exports}, list(holds.holds))
+        instance = self._instance
+        state = DataflowState(
+            description, {e.id for e in description.exports}, instance, replica, imports=list(holds.holds)
+        )
         self._dataflows.append(state)
+        told = instance.told(replica)
         for export in description.exports:
-            role = _ROLES[type(export)]
-            self._collections[export.id] = CollectionState(export.id, role, at, state, since=Frontier(at))
-        self._send(CreateDataflow(description))
+            collection = CollectionState(export.id, _ROLES[type(export)], at, state, since=Frontier(at))
+            collection.uppers = dict.fromkeys(told, Frontier(MIN_TIME))
+            self._collections[export.id] = collection
+        instance.send(CreateDataflow(description), replica)
         for export in description.exports:
-            self._send(Schedule(export.id))
+            instance.send(Schedule(export.id), replica)
             if isinstance(export, ExportMaterializedView):
-                self._send(AllowWrites(export.id))
+                instance.send(AllowWrites(export.id), replica)
         return at
 
     def _create_views(self, description: DataflowDescription, as_of: Time) -> None:
@@ -229,8 +225,8 @@ class Controller:
             return
         self._put_off.pop(collection, None)
         del self._collections[collection.id]
-        if collection.role is not Role.TABLE:
-            self._send(AllowCompaction(collection.id, EMPTY))
+        if collection.dataflow is not None:
+            self._send(collection.dataflow, AllowCompaction(collection.id, EMPTY))
         if collection.role.stored:
             self._store.drop(collection.id)
         dataflow = collection.dataflow
@@ -242,28 +238,20 @@ class Controller:
                 self._dataflows.remove(dataflow)
                 self._leave(collection, dataflow)
 
+    @staticmethod
+    def _send(dataflow: DataflowState, command: AllowCompaction) -> None:
+        dataflow.instance.send(command, dataflow.replica)
+
     def _leave(self, last: CollectionState, dataflow: DataflowState) -> None:
-        """Gives the imports of a dropped dataflow back, once the replica has caught up with the drop (I5)."""
-        kept: list[ReadHold] = []
-        if self._client is not None and last.replica_upper < EMPTY:
-            kept = [h for h in dataflow.imports if self._collections[h.id].role.stored]
-            self._leaving[last.id] = (dataflow.description.dataflow_class, kept)
+        """Gives the imports of a dropped dataflow back, once replicas have caught up with the drop (I5)."""
+        behind = [replica for replica, upper in last.uppers.items() if upper < EMPTY]
+        kept = [h for h in dataflow.imports if behind and self._collections[h.id].role.stored]
+        leaving = Leaving(dataflow.description.dataflow_class, kept, set(behind))
+        for replica in behind:
+            dataflow.instance.attached[replica].leaving[last.id] = leaving
         for hold in dataflow.imports:
             if hold not in kept:
                 hold.close()
-
-    def _left(self, id: str) -> None:
-        """The replica is past this drop, and past earlier ones of the class: an old connection took their answers."""
-        if id not in self._leaving:
-            return
-        dataflow_class, _ = self._leaving[id]
-        for other, (its_class, holds) in list(self._leaving.items()):
-            if its_class is dataflow_class:
-                del self._leaving[other]
-                for hold in holds:
-                    hold.close()
-            if other == id:
-                return
 
     def exists(self, id: str) -> bool:
         """Whether ``id`` is a collection that has not been dropped."""
@@ -277,7 +265,7 @@ class Controller:
             return None
         if collection.role.stored:
             return self._store.since(id), self._store.upper(id)
-        return collection.since, collection.upper
+        return collection.since, EMPTY if collection.role is Role.LOG else collection.upper
 
     def since(self, id: str) -> Frontier:
         """The oldest readable time."""
@@ -294,9 +282,14 @@ class Controller:
         return self._store.upper(id) if collection.role.stored else collection.upper
 
     def hydrated(self, id: str) -> bool:
-        """Whether the present replica holds the collection's state; always true of tables."""
+        """Whether a replica that is there holds the collection's state; always true of tables."""
         collection = self._collection(id)
-        return collection.role in (Role.TABLE, Role.LOG) or collection.replica_upper > collection.as_of
+        return collection.role in (Role.TABLE, Role.LOG) or collection.hydrated()
+
+    def hydrated_on(self, id: str, replica: str) -> bool:
+        """As ``hydrated``, of one replica."""
+        collection = self._collection(id)
+        return collection.role in (Role.TABLE, Role.LOG) or collection.hydrated_on(replica)
 
     def as_of(self, id: str) -> Time:
         """The time from which the collection was computed, or at which the table was created."""
@@ -374,16 +367,15 @@ class Controller:
 
     def _compact(self, collection: CollectionState) -> None:
         """Moves the since of a computed collection after its upper, in steps of half the retention."""
-        computed = collection.dataflow is not None or collection.role is Role.LOG
-        if not computed or self._collections.get(collection.id) is not collection:
+        dataflow = collection.dataflow
+        if dataflow is None or self._collections.get(collection.id) is not collection:
             return
         target = collection.compaction_target(self._retention_us)
         if target <= collection.since or target - collection.since < self._retention_us // 2:
             return
         collection.since = target
-        self._send(AllowCompaction(collection.id, target))
-        if collection.dataflow is not None:
-            self._settle_imports(collection.dataflow)
+        self._send(dataflow, AllowCompaction(collection.id, target))
+        self._settle_imports(dataflow)
 
     def _settle_imports(self, dataflow: DataflowState) -> None:
         since = min(self._collections[id].since for id in dataflow.exports)
@@ -403,85 +395,92 @@ class Controller:
         limit: int | None = None,
         order: tuple[SortKey, ...] = (),
         bounds: ReadBounds = UNBOUNDED,
+        replica: str | None = None,
     ) -> str:
         """Asks for index ``target`` at ``time``; the answer comes as ``PeekAnswered`` with the uuid returned here.
 
         Raises 22023 if ``time`` is below the index's since; a time not yet sealed is waited for.
+        ``replica``: the only one that is asked; None: the one that has the index for itself, or all of them.
         """
         hold = self.acquire_hold(target, time)
         uuid = f"p{next(self._tokens)}"
-        self._peeks[uuid] = hold
-        self._send(Peek(target, uuid, time, key_types, keys, mfp, limit, order, bounds))
+        dataflow = self._collections[target].dataflow
+        if replica is None and dataflow is not None:
+            replica = dataflow.replica
+        command = Peek(target, uuid, time, key_types, keys, mfp, limit, order, bounds)
+        self._peeks.begin(self._instance, command, hold, replica)
         return uuid
 
     def cancel_peek(self, uuid: str) -> None:
         """The peek is answered as canceled unless its answer is on its way."""
-        if uuid in self._peeks:
-            self._send(CancelPeek(uuid))
+        self._peeks.cancel(uuid)
 
     # -- responses ------------------------------------------------------------------------------------------------
 
-    def process_response(self, response: Response) -> list[Event]:
-        """Takes one response of the present replica.  Late ones about what is dropped are ignored."""
+    def process_response(self, response: Response, replica: str = FIRST_REPLICA) -> list[Event]:
+        """Takes one response of a replica that is there.  Late ones about what is dropped are ignored."""
         match response:
             case Frontiers():
-                return self._frontier(response)
+                return self._frontier(response, replica)
             case PeekResponse():
-                return self._peek_answered(response)
+                return [PeekAnswered(response)] if self._peeks.answered(response, replica) else []
             case SubscribeResponse():
-                return [SubscriptionChanged(response)] if response.id in self._collections else []
+                return self._subscription_changed(response)
             case Status():
                 if response.fatal:
-                    return self._lost(response.message)
+                    return [*self.give_up_replica(_LOST, replica), ReplicaFailed(response.message, replica)]
                 _log.warning("replica: %s", response.message)
                 return []
 
-    def _frontier(self, response: Frontiers) -> list[Event]:
-        if response.upper == EMPTY:
-            self._left(response.id)
+    def _frontier(self, response: Frontiers, replica: str) -> list[Event]:
+        state = self._instance.attached.get(replica)
+        if response.upper == EMPTY and state is not None:
+            state.left(response.id)
         collection = self._collections.get(response.id)
-        if collection is None:
+        if collection is None or state is None:
             return []
         upper = Frontier(response.upper)
-        was_hydrated = collection.replica_upper > collection.as_of
-        collection.replica_upper = max(collection.replica_upper, upper)
+        if collection.role is Role.LOG:
+            state.log_sealed(response.id, upper, self._retention_us)
+            return []
         events: list[Event] = []
         if upper > collection.upper:
             collection.upper = upper
             events.append(FrontierMoved(response.id, upper))
-        if not was_hydrated and collection.replica_upper > collection.as_of:
+        if collection.reported(replica, upper):
             events.append(Hydrated(response.id))
         self._compact(collection)
         return events
 
-    def _peek_answered(self, response: PeekResponse) -> list[Event]:
-        hold = self._peeks.pop(response.uuid, None)
-        if hold is None:
+    def _subscription_changed(self, response: SubscribeResponse) -> list[Event]:
+        collection = self._collections.get(response.id)
+        rest = None if collection is None else not_passed(response, collection.passed)
+        if collection is None or rest is None:
             return []
-        self._history.answered(response.uuid)
-        hold.close()
-        return [PeekAnswered(response)]
+        collection.passed = Frontier(rest.upper)
+        return [SubscriptionChanged(rest)]
 
-    def give_up_replica(self, why: Error) -> list[Event]:
-        """There is no replica until another one is attached: what has been asked meanwhile fails with ``why``."""
-        return self._fail_all(why)
+    def give_up_replica(self, why: Error, replica: str = FIRST_REPLICA) -> list[Event]:
+        """The replica is not there until it is attached again: what it alone was asked fails with ``why``.
 
-    def _lost(self, message: str) -> list[Event]:
-        return [*self._fail_all(_LOST), ReplicaFailed(message)]
-
-    def _fail_all(self, error: Error) -> list[Event]:
-        """Answers everything that waits with ``error``, and forgets what only served a statement."""
-        told = error.sqlstate, error.message, error.detail
-        self._client = None
-        for id in list(self._leaving):
-            self._left(id)
-        events: list[Event] = []
-        for uuid in list(self._peeks):
-            events += self._peek_answered(PeekResponse(uuid, error=told, hint=error.hint))
-        for collection in list(self._collections.values()):
-            collection.replica_upper = Frontier(MIN_TIME)
+        Without any other one that is everything, and what only served a statement is forgotten.
+        """
+        instance = self._instance
+        state = instance.replica(replica)
+        instance.lose(state)
+        its = [c for c in self._collections.values() if c.computed_by(instance, replica)]
+        for collection in its:  # before anything is given back, which may end the last hold of another one
+            collection.lost(replica)
+        state.left_all()
+        events: list[Event] = [PeekAnswered(answer) for answer in self._peeks.lost(instance, replica, why)]
+        for collection in its:
+            its_own = collection.dataflow is not None and collection.dataflow.replica is not None
+            if instance.attached and not its_own:
+                self._compact(collection)  # nobody waits for the one that is gone
+                continue
             if collection.role is Role.SUBSCRIPTION:
-                ended = SubscribeResponse(collection.id, collection.upper, EMPTY, error=told, hint=error.hint)
+                told = why.sqlstate, why.message, why.detail
+                ended = SubscribeResponse(collection.id, collection.upper, EMPTY, error=told, hint=why.hint)
                 events.append(SubscriptionChanged(ended))
             if is_transient(collection.id) or collection.role is Role.SUBSCRIPTION:
                 self.drop(collection.id)

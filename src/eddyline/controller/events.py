@@ -40,9 +40,10 @@ class Hydrated:
 
 @dataclass(frozen=True, slots=True)
 class ReplicaFailed:
-    """The replica is gone.  What waited for it has been answered with 58000; attach another one."""
+    """The replica is gone.  What waited for it alone has been answered with 58000; attach another one."""
 
     message: str
+    replica: str
 
 
 Event: TypeAlias = PeekAnswered | SubscriptionChanged | FrontierMoved | Hydrated | ReplicaFailed

@@ -137,9 +137,16 @@ class CommandHistory:
         self._answered.clear()
         self._commands = state.commands()
 
-    def reduced(self) -> tuple[Command, ...]:
+    def reduced(self, own: CommandHistory | None = None) -> tuple[Command, ...]:
+        """``own``: what one replica alone was told, as if that had come after everything here."""
         self.reduce()
-        return tuple(self._commands)
+        if own is None or not own:
+            return tuple(self._commands)
+        own.reduce()
+        both = _State()
+        for command in (*self._commands, *own._commands):
+            both.apply(command)
+        return tuple(both.commands())
 
     def __len__(self) -> int:
         return len(self._commands)

@@ -14,9 +14,10 @@ from eddyline.compute.log_rows import LogRow, dataflow_rows
 from eddyline.compute.pair import Pair
 from eddyline.compute.sharing import LOG_INCARNATION, Slot
 from eddyline.compute.worker import Worker
+from eddyline.controller.instance import FIRST_REPLICA
 from eddyline.protocol.logs import ACTIVE_PEEKS, LOGS, PEEK_DURATIONS
 from eddyline.repr.ids import is_log
-from eddyline.repr.time import EMPTY, Time
+from eddyline.repr.time import EMPTY, MIN_TIME, Time
 from eddyline.testing.simulation.reads import readers
 from eddyline.testing.simulation.recompute import bag_of
 from eddyline.testing.simulation.starts import Starts, require
@@ -234,10 +235,12 @@ class Invariants:
         for reader in [r for pair in self._world.pairs for r in readers(pair)]:
             positions: dict[Trace, list[tuple[str, int]]] = {}
             for id, peer in reader.traces.items():
-                told, trace = controller._collections[id].since, peer.arrangement.oks._trace
+                trace = peer.arrangement.oks._trace
                 if is_log(id):  # of which a new connection's controller knows nothing at first
+                    told = controller._instance.replicas[FIRST_REPLICA].logs.get(id, MIN_TIME)
                     require(peer.since >= told, "i03", f"the reader of {id} is at {peer.since}, and was told {told}")
                     continue
+                told = controller._collections[id].since
                 require(peer.since == told, "i03", f"the reader of {id} is at {peer.since}, and was told {told}")
                 if trace is None:
                     raise SimulationError(f"{id} is not published at rest")
@@ -259,7 +262,7 @@ class Invariants:
             return
         sealed = min(s.frontier() for s in slots)
         since = max(s.since for s in slots)
-        reported = world.controller._collections[index.id].replica_upper
+        reported = world.controller._collections[index.id].uppers.get(FIRST_REPLICA, MIN_TIME)
         # One that may not run yet reports its as_of, below which there is nothing.
         honest = max(sealed, world.controller.as_of(index.id))
         require(reported <= honest, "i09", f"{index.id} was reported sealed below {reported}, and is below {sealed}")
