@@ -508,12 +508,12 @@ def test_a_large_view_is_written_piece_by_piece_and_survives_a_failure_in_betwee
     staged = 0
     stage = db.store.stage_view
 
-    def failing(id: str, rows: Batch) -> None:
+    def failing(id: str, rows: Batch, writer: object) -> None:
         nonlocal staged
         staged += 1
         if staged == 5:
             raise RuntimeError("boom")
-        stage(id, rows)
+        stage(id, rows, writer)
 
     with monkeypatch.context() as patch:
         patch.setattr(db.store, "stage_view", failing)

@@ -339,6 +339,46 @@ def test_what_a_lost_writer_staged_is_taken_back(store: TableStore) -> None:
     assert contents(store.snapshot("v", Time(3))) == {(1, "x"): 1, (2, "x"): 1}
 
 
+@pytest.mark.parametrize("first", ["a", "b"])
+def test_of_two_writers_each_change_is_stored_once_whoever_is_faster(store: TableStore, first: str) -> None:
+    store.create_view("v", TYPES, names=("id", "name"), view="v", as_of=Time(3))
+    store.hold("v", Frontier(3))
+    reader, errors = store.open_source("v", Time(3))[0], Batch.empty(ERR_TYPES)
+    for writer in ("a", "b"):
+        store.begin_view("v", writer)
+    for part in range(3):
+        for writer in ("a", "b"):
+            store.stage_view("v", batch([(part, "x")], time=3), writer)
+    rest = batch([(3, "x"), (3, "y")], time=3)
+    one, other = (first, "b" if first == "a" else "a")
+    store.write_view("v", rest, errors, Frontier(0), Frontier(4), one)
+    at_3 = {(0, "x"): 1, (1, "x"): 1, (2, "x"): 1, (3, "x"): 1, (3, "y"): 1}
+    assert contents(store.snapshot("v", Time(3))) == at_3
+    assert store.size("v")[0] == len(at_3), "what the slower one staged is gone at once"
+    both = Batch.concat(TYPES, [batch([(3, "x"), (3, "y")], time=3), batch([(5, "z")], time=5)])
+    store.write_view("v", both, errors, Frontier(0), Frontier(6), other)
+    assert contents(store.snapshot("v", Time(5))) == at_3 | {(5, "z"): 1}, "the later part of its rows counts"
+    store.write_view("v", batch([(5, "z")], time=5), errors, Frontier(4), Frontier(6), one)
+    store.stage_view("v", batch([(6, "w")], time=6), one)
+    store.write_view("v", batch([]), errors, Frontier(6), EMPTY, one)
+    store.write_view("v", batch([(6, "w")], time=6), errors, Frontier(6), EMPTY, other)
+    assert store.upper("v") == EMPTY
+    seen: list[Batch] = []
+    while reader.pending():
+        seen += reader.poll(1).rows
+    assert contents(seen) == contents(store.snapshot("v", Time(6))) == at_3 | {(5, "z"): 1, (6, "w"): 1}
+
+
+def test_what_a_lost_writer_staged_goes_when_another_one_has_written_it(store: TableStore) -> None:
+    store.create_view("v", TYPES, names=("id", "name"), view="v", as_of=Time(3))
+    store.stage_view("v", batch([(1, "x"), (2, "x")], time=3), "lost")
+    store.stage_view("v", batch([(1, "x")], time=3), "next")
+    assert store.size("v")[0] == 3
+    store.write_view("v", batch([(2, "x")], time=3), Batch.empty(ERR_TYPES), Frontier(0), Frontier(4), "next")
+    assert contents(store.snapshot("v", Time(3))) == {(1, "x"): 1, (2, "x"): 1}
+    assert store.size("v")[0] == 2
+
+
 def test_a_hold_of_everything_keeps_every_since_and_lets_go_of_it(store: TableStore) -> None:
     hold = store.hold_all()
     hold.downgrade(Frontier(1))

@@ -495,19 +495,21 @@ class MirrorStore:
 
     # -- views that are written here ------------------------------------------------------------------------------
 
-    def begin_view(self, id: str) -> None:
-        """See ``protocol.sources.Storage``."""
+    def begin_view(self, id: str, writer: object = None) -> None:
+        """See ``protocol.sources.Storage``.  In a process one sink at a time writes a view: storage knows the process."""
         with self._state:
             self._unwritten[id] = deque()
             self._uppers.pop(id, None)
             if self._send is not None:
                 self._send(BeginView(id))
 
-    def stage_view(self, id: str, rows: Batch) -> None:
+    def stage_view(self, id: str, rows: Batch, writer: object = None) -> None:
         """See ``protocol.sources.Storage``."""
         self._write(StageView(id, RowBatch(rows)))
 
-    def write_view(self, id: str, rows: Batch, errors: Batch, lower: Frontier, upper: Frontier) -> None:
+    def write_view(
+        self, id: str, rows: Batch, errors: Batch, lower: Frontier, upper: Frontier, writer: object = None
+    ) -> None:
         """See ``protocol.sources.Storage``."""
         self._write(WriteView(id, RowBatch(rows), RowBatch(errors), lower, upper))
         with self._state:

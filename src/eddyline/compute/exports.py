@@ -212,7 +212,7 @@ class MaterializedViewSink:
             return False
         if not self._begun:
             self._begun = True
-            self._storage.begin_view(self.id)
+            self._storage.begin_view(self.id, self)
         sealing = self._sealing
         moved = sealing.take()
         if sealing.closing == sealing.sealed and sealing.sealable():
@@ -221,10 +221,10 @@ class MaterializedViewSink:
             return moved
         piece = sealing.piece()
         if piece is not None:
-            self._storage.stage_view(self.id, piece)
+            self._storage.stage_view(self.id, piece, self)
         else:
             rows, errors, lower = sealing.seal()
-            self._storage.write_view(self.id, rows, errors, lower, sealing.frontier())
+            self._storage.write_view(self.id, rows, errors, lower, sealing.frontier(), self)
         return True
 
     def pending(self) -> bool:

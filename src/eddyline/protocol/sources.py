@@ -86,22 +86,27 @@ class Storage(Protocol):
         """``readers`` shares of collection ``id``; XX000 unless its since is at most ``as_of``."""
         ...
 
-    def begin_view(self, id: str) -> None:
-        """A new writer takes over materialized view ``id``: what another one staged and did not finish is gone."""
+    def begin_view(self, id: str, writer: object = None) -> None:
+        """``writer`` begins to write materialized view ``id``: what it staged before and did not finish is gone.
+
+        Several may write a view, each all of its changes, and all the same at the same times.
+        """
         ...
 
-    def stage_view(self, id: str, rows: Batch) -> None:
-        """A part of the changes that the next ``write_view`` publishes: all of them at one time.
+    def stage_view(self, id: str, rows: Batch, writer: object = None) -> None:
+        """A part of the changes that the writer's next ``write_view`` publishes: all of them at one time.
 
         So a large interval is written piece by piece, and readers see it whole or not at all.
         """
         ...
 
-    def write_view(self, id: str, rows: Batch, errors: Batch, lower: Frontier, upper: Frontier) -> None:
-        """The changes of materialized view ``id`` at times ``lower <= t < upper``.
+    def write_view(
+        self, id: str, rows: Batch, errors: Batch, lower: Frontier, upper: Frontier, writer: object = None
+    ) -> None:
+        """The changes of materialized view ``id`` at times ``lower <= t < upper``, with those that were staged.
 
-        ``lower`` may be below the view's upper (the view is being computed anew): changes that storage has are
-        skipped.  It is an error if it is above.
+        ``lower`` may be below the view's upper (another one wrote it, or it is being computed anew): changes that
+        storage has are skipped.  It is an error if it is above.
         """
         ...
 

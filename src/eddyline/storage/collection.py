@@ -25,6 +25,7 @@ from eddyline.repr.holds import Holds
 from eddyline.repr.rowerror import ERR_TYPES
 from eddyline.repr.time import EMPTY, MIN_TIME, Frontier, Time
 from eddyline.repr.types import Kind, SqlType
+from eddyline.storage.stages import Stage, Stages
 from eddyline.trace.hasher import Hasher
 from eddyline.trace.point_probe import point_probe
 from eddyline.trace.run import Layout, Run, build_run
@@ -121,8 +122,8 @@ class Collection:
         self.oks = Trace(self.layout)
         self.errs = Trace(self.error_layout)
         self._held = [t.handle(since=Frontier(MIN_TIME), through=EMPTY) for t in (self.oks, self.errs)]
-        #: what is in the traces past ``upper``, not published yet; guarded by ``turn``
-        self.staged: list[Batch] = []
+        #: what writers of a view will publish next; guarded by ``turn``
+        self.stages = Stages()
         #: whether the traces may have merges to do; guarded by ``turn``
         self.unmerged = False
         # The rest is guarded by the store's state lock.
@@ -154,19 +155,22 @@ class Collection:
         self.unmerged = True
         return Commit(upper, *written, sum(map(batch_bytes, written)))
 
-    def stage(self, rows: Batch) -> None:
-        """Puts updates, all at one time and the same as those staged before, into the trace ahead of ``upper``.
+    def stage(self, writer: object, rows: Batch) -> None:
+        """Keeps updates, all at one time and the same as the writer's that are staged, for ``publish_staged``.
 
-        No reader sees them before the time is published.  Needs ``turn``.
+        Needs ``turn``.
         """
         time = Frontier(int(rows.times[0]))
-        if self.oks.upper < time:
-            self.oks.advance_upper(time)
         built = build_run(rows, self.layout, self._hasher, lower=time, upper=Frontier(time + 1), since=self.oks.since)
-        if len(built):
-            self.oks.insert(_ahead(built, time))
-            self.staged.append(built.batch())
-        self.unmerged = True
+        if not len(built):
+            return
+        stage = self.stages.of(writer, time)
+        if stage is None:
+            trace = Trace(self.layout)
+            trace.advance_upper(time)
+            stage = Stage(time, trace)
+            self.stages.put(writer, stage)
+        stage.add(_ahead(built, time))
 
     def fill(self, rows: Batch | None, errors: Batch | None) -> None:
         """Puts a part of the first history into the traces, at whatever times, before any frontier is published.
@@ -197,16 +201,19 @@ class Collection:
                 trace.insert(_ahead(built, trace.upper))
         self.unmerged = True
 
-    def unstage(self) -> None:
-        """Takes back what was staged and never published: its writer is gone.  Needs ``turn``."""
-        for batch in list(self.staged):
-            self.stage(batch.negated())
-        self.staged = []
+    def publish_staged(self, writer: object) -> list[Commit]:
+        """Puts what the writer staged into the traces, but for what is below ``upper`` by now, which another one wrote.
 
-    def take_staged(self) -> list[Commit]:
-        """The staged updates as commits that do not move the frontier, now that they are published."""
-        staged, self.staged = self.staged, []
-        return [Commit(self.upper, batch, None, batch_bytes(batch)) for batch in staged]
+        As commits that do not move the frontier: its write is to follow.  O(runs).  Needs ``turn``.
+        """
+        stage = self.stages.take(writer, self.upper)
+        if stage is None:
+            return []
+        if self.oks.upper < stage.time:
+            self.oks.advance_upper(stage.time)
+        for run in stage.trace.snapshot().runs:
+            self.oks.insert(_ahead(run, self.oks.upper))
+        return [Commit(self.upper, batch, None, batch_bytes(batch)) for batch in stage.batches]
 
     def compact(self, since: Frontier) -> None:
         """Lets the traces forget times below ``since``, which the state lock's holder has chosen.  Needs ``turn``."""

@@ -104,13 +104,13 @@ class StorageFeed:
                     self._requests.append(request)
                     self._wake()
             case BeginView():
-                self._store.begin_view(request.id)
+                self._store.begin_view(request.id, self)
             case StageView():
-                self._store.stage_view(request.id, _batch(request.rows))
+                self._store.stage_view(request.id, _batch(request.rows), self)
             case WriteView():
                 upper = Frontier(request.upper)
                 rows, errors = _batch(request.rows), _batch(request.errors)
-                self._store.write_view(request.id, rows, errors, Frontier(request.lower), upper)
+                self._store.write_view(request.id, rows, errors, Frontier(request.lower), upper, self)
                 self._send(ViewWritten(request.id, upper))
                 self._written(request.id)
 

@@ -204,15 +204,16 @@ class TableStore:
         return self._collection(id).key
 
     def size(self, id: str) -> tuple[int, int]:
-        """(updates, bytes) in the collection's traces."""
+        """(updates, bytes) in the collection's traces, and staged for them."""
         c = self._collection(id)
-        return c.oks.rows + c.errs.rows, c.oks.bytes + c.errs.bytes
+        rows, size = c.stages.size()
+        return c.oks.rows + c.errs.rows + rows, c.oks.bytes + c.errs.bytes + size
 
     def nbytes(self) -> int:
         """Bytes in the traces of all collections.  O(collections and their runs)."""
         with self._state:
             collections = list(self._collections.values())
-        return sum(c.oks.bytes + c.errs.bytes for c in collections)
+        return sum(c.oks.bytes + c.errs.bytes + c.stages.size()[1] for c in collections)
 
     def _collection(self, id: str) -> Collection:
         with self._state:
@@ -452,16 +453,15 @@ class TableStore:
             if not collection.dropped:
                 self._unsettled[collection] = None
 
-    def begin_view(self, id: str) -> None:
+    def begin_view(self, id: str, writer: object = None) -> None:
         """See ``protocol.sources.Storage``."""
         with self._state:
             collection = self._collections.get(id)
         if collection is not None:
             with collection.turn:
-                collection.unstage()
-            self._unsettle(collection)
+                collection.stages.forget(writer)
 
-    def stage_view(self, id: str, rows: Batch) -> None:
+    def stage_view(self, id: str, rows: Batch, writer: object = None) -> None:
         """See ``protocol.sources.Storage``."""
         with self._state:
             collection = self._collections.get(id)
@@ -470,10 +470,11 @@ class TableStore:
         with collection.turn:
             rows = _since(rows, collection.upper)
             if len(rows):
-                collection.stage(rows)
-        self._unsettle(collection)
+                collection.stage(writer, rows)
 
-    def write_view(self, id: str, rows: Batch, errors: Batch, lower: Frontier, upper: Frontier) -> None:
+    def write_view(
+        self, id: str, rows: Batch, errors: Batch, lower: Frontier, upper: Frontier, writer: object = None
+    ) -> None:
         """See ``protocol.sources.Storage``.  A dropped view swallows its dataflow's last writes."""
         with self._state:
             collection = self._collections.get(id)
@@ -484,10 +485,13 @@ class TableStore:
                 raise make_error("XX000", f"a gap in {id}: [{collection.upper}, {lower}) was never written")
             rows, errors = (_since(b, collection.upper) for b in (rows, errors))
             if upper <= collection.upper:
+                collection.stages.forget(writer)  # another one was faster
                 return
-            bound = upper if upper != EMPTY else _past(collection.upper, rows, errors)
+            staged = collection.publish_staged(writer)
+            latest = Frontier(max(collection.upper, collection.oks.upper))
+            bound = upper if upper != EMPTY else _past(latest, rows, errors)
             commit = dataclasses.replace(collection.write(rows, errors, bound), upper=upper)
-            parts = (*collection.take_staged(), commit)
+            parts = (*staged, commit)
             # Found before the lock is taken: it reads every time of a batch.
             newest = max(part.newest() for part in parts)
             with self._routed([(collection, part) for part in parts]) as deliveries:
@@ -495,6 +499,7 @@ class TableStore:
                 collection.last_write = max(collection.last_write, newest)
                 collection.upper = upper
                 since = self._advance_since(collection)
+            collection.stages.passed(upper)
             if since is not None:
                 collection.compact(since)
         self._unsettle(collection)
