@@ -496,7 +496,7 @@ class MirrorStore:
     # -- views that are written here ------------------------------------------------------------------------------
 
     def begin_view(self, id: str, writer: object = None) -> None:
-        """See ``protocol.sources.Storage``.  In a process one sink at a time writes a view: storage knows the process."""
+        """See ``protocol.sources.Storage``.  One sink of a process writes a view: storage knows the process."""
         with self._state:
             self._unwritten[id] = deque()
             self._uppers.pop(id, None)

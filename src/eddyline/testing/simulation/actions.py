@@ -4,24 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from eddyline.controller.events import PeekAnswered
 from eddyline.plan.dataflow import Arrange, DataflowDescription, ExportIndex, ImportIndex, ImportSource, Operator
 from eddyline.plan.facts import IndexFacts
 from eddyline.plan.lower import lower_index, lower_materialized_view
 from eddyline.plan.relation import Get, Relation
+from eddyline.protocol.messages import Status
 from eddyline.repr.time import EMPTY, MIN_TIME, Time
 from eddyline.testing.interpret import Row
 from eddyline.testing.process_group import ProcessGroup
+from eddyline.testing.simulation.companion import COMPANION
 from eddyline.testing.simulation.definitions import PAIR, Definition, defined
 from eddyline.testing.simulation.linearizability import Write
-from eddyline.testing.simulation.reads import cancel, cancel_read, lookup_now, read_index, read_one_shot
+from eddyline.testing.simulation.reads import cancel, cancel_read, lookup_now, read_index, read_one_shot, take_answer
 from eddyline.testing.simulation.world import Index, World, rows_batch
 
 __all__ = [
     "ACTIONS",
+    "COMPANION_ACTIONS",
     "PROCESS_ACTIONS",
     "Action",
     "close_time",
     "commit",
+    "companion_comes",
     "create_table",
     "drop",
     "restart",
@@ -336,6 +341,26 @@ def tell_processes(world: World) -> None:
         world.group.seen.clear()
 
 
+def companion_comes(world: World) -> None:
+    """A second replica, which is built anew."""
+    if world.companion is not None and not world.companion.there:
+        world.companion.come()
+        world.note("the second replica comes")
+
+
+def companion_goes(world: World) -> None:
+    """The second replica is lost."""
+    companion = world.companion
+    if companion is None or not companion.there:
+        return
+    companion.go()
+    _count(world, "replicas: the second lost")
+    world.note("the second replica is lost")
+    for event in world.controller.process_response(Status("lost", fatal=True), COMPANION):
+        if isinstance(event, PeekAnswered):
+            take_answer(world, event.response)
+
+
 #: with the relative frequency of each; a seed changes them
 ACTIONS: dict[Action, float] = {
     write: 10,
@@ -361,3 +386,5 @@ ACTIONS: dict[Action, float] = {
 }
 #: what happens to replicas of several processes beside it
 PROCESS_ACTIONS: dict[Action, float] = {disconnect: 3, lose_process: 0.8, wait_idle: 1}
+#: where there may be a second replica
+COMPANION_ACTIONS: dict[Action, float] = {companion_comes: 6, companion_goes: 3}

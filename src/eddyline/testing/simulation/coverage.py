@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-__all__ = ["PAIR_SITUATIONS", "PROCESS_SITUATIONS", "SITUATIONS", "Coverage"]
+__all__ = ["COMPANION_SITUATIONS", "PAIR_SITUATIONS", "PROCESS_SITUATIONS", "SITUATIONS", "Coverage"]
 
 Coverage = Counter[str]
 
@@ -49,6 +49,13 @@ PAIR_SITUATIONS = (
     "crash: maintenance",
     "crash: interactive",
     "crash: lane",
+)
+#: where there is a second replica
+COMPANION_SITUATIONS = (
+    "replicas: answered by the second",
+    "replicas: the second lost",
+    "replicas: the second lost: with reads open",
+    "replicas: the first lost, and the second goes on with reads",
 )
 #: of replicas of several processes
 PROCESS_SITUATIONS = (

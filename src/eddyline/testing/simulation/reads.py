@@ -207,8 +207,8 @@ def take_answer(world: World, response: PeekResponse) -> None:
         return
     answer = answer_of(response)
     if answer == "58000":
-        if world.attached:
-            raise SimulationError(f"{read.name} fails for a replica that is there")
+        if world.answered_for:
+            raise SimulationError(f"{read.name} fails though a replica is there")
         world.note(f"{read.name}: lost")
         return
     if read.bounded and answer == "53200":

@@ -11,33 +11,40 @@ import random
 from collections import Counter
 from dataclasses import dataclass
 
-from eddyline.controller.events import PeekAnswered, ReplicaFailed
+from eddyline.controller.events import Event, PeekAnswered, ReplicaFailed
+from eddyline.controller.instance import FIRST_REPLICA
+from eddyline.protocol.messages import Response
 from eddyline.protocol.soft_assertion import handled_by
 from eddyline.testing.simulation.actions import (
     ACTIONS,
+    COMPANION_ACTIONS,
     PROCESS_ACTIONS,
     Action,
     close_time,
     commit,
+    companion_comes,
     create_table,
     drop,
     restart,
     tell_processes,
     wait_idle,
 )
+from eddyline.testing.simulation.companion import COMPANION
 from eddyline.testing.simulation.coverage import Coverage
 from eddyline.testing.simulation.invariants import Invariants
 from eddyline.testing.simulation.linearizability import check_linearizable
 from eddyline.testing.simulation.reads import read_all_now, take_answer
 from eddyline.testing.simulation.world import SimulationError, World
 
-__all__ = ["SEEDS_PER_TWO_PROCESSES", "STEPS", "SeedFailedError", "run_seed"]
+__all__ = ["SEEDS_PER_TWO_PROCESSES", "SEEDS_PER_TWO_REPLICAS", "STEPS", "SeedFailedError", "run_seed"]
 
 #: enough for what is asked to be answered, and for what is built to be dropped
 STEPS = 220
 
 #: one of so many seeds has a replica of two processes
 SEEDS_PER_TWO_PROCESSES = 5
+#: one of so many has a second replica
+SEEDS_PER_TWO_REPLICAS = 6
 
 _SETTLING_ROUNDS = 60
 _TOLD = 60
@@ -65,7 +72,8 @@ def run_seed(
     if processes is None:
         processes = 2 if seed % SEEDS_PER_TWO_PROCESSES == SEEDS_PER_TWO_PROCESSES - 1 else 1
     each = max(1, (chosen if workers is None else workers) // processes)
-    world = World(rng, each, interactive, Counter(), processes)
+    accompanied = seed % SEEDS_PER_TWO_REPLICAS == SEEDS_PER_TWO_REPLICAS - 1
+    world = World(rng, each, interactive, Counter(), processes, accompanied)
     world.coverage["processes: two"] += processes == 2
     stepper = _Stepper(world)
     try:
@@ -74,7 +82,8 @@ def run_seed(
     except Exception as error:
         told = "\n".join(world.log[-_TOLD:])
         runtimes = "two runtimes" if interactive else "one runtime"
-        layout = f"{processes} processes with {world.workers} workers, {runtimes}, {steps} steps"
+        beside = "two replicas, " if accompanied else ""
+        layout = f"{beside}{processes} processes with {world.workers} workers, {runtimes}, {steps} steps"
         raise SeedFailedError(
             f"seed {seed} ({layout}), step {world.step}: {type(error).__name__}: {error}\n{told}"
         ) from error
@@ -100,6 +109,8 @@ class _Habits:
     def of(world: World) -> _Habits:
         rng = world.rng
         actions = ACTIONS if world.processes == 1 else ACTIONS | PROCESS_ACTIONS
+        if world.accompanied:
+            actions = actions | COMPANION_ACTIONS
         frequencies = [weight * rng.choice((0.2, 1, 1, 3)) for weight in actions.values()]
         return _Habits(list(actions), frequencies, rng.choice((0.15, 0.3, 0.45)), rng.choice((0.05, 0.15, 0.3)))
 
@@ -140,6 +151,8 @@ class _Stepper:
     def _work(self) -> None:
         """One step of a worker or lane that has something to do, or one delivery, if one of three has."""
         world = self._world
+        if world.companion is not None and world.rng.random() < 0.5:
+            world.companion.work(world.rng.choice((0, 1, 1, 4)))
         for driven in world.rng.choices(self._driven, self._speeds, k=3):
             moved = world.drive(driven)
             self._fails_by_injection_only()
@@ -154,15 +167,25 @@ class _Stepper:
 
     def _deliver(self, most: int) -> None:
         world = self._world
-        if not world.attached:
-            return
-        for response in world.responses(most):
-            events = world.controller.process_response(response)
-            world.attached &= not any(isinstance(e, ReplicaFailed) for e in events)
-            for event in events:
-                if isinstance(event, PeekAnswered):
-                    take_answer(world, event.response)
+        if world.companion is not None:
+            for response in world.companion.responses(most):
+                self._process(response, COMPANION)
+        for response in world.responses(most) if world.attached else ():
+            events = self._process(response, FIRST_REPLICA)
+            if any(isinstance(e, ReplicaFailed) for e in events):
+                goes_on = world.answered_for and bool(world.reads)
+                world.coverage["replicas: the first lost, and the second goes on with reads"] += goes_on
         self._invariants.of_controller()
+
+    def _process(self, response: Response, replica: str) -> list[Event]:
+        world = self._world
+        events = world.controller.process_response(response, replica)
+        world.attached &= not any(isinstance(e, ReplicaFailed) for e in events)
+        for event in events:
+            if isinstance(event, PeekAnswered):
+                world.coverage["replicas: answered by the second"] += replica == COMPANION
+                take_answer(world, event.response)
+        return events
 
     # -- the end
 
@@ -193,17 +216,20 @@ class _Stepper:
         self._settle()
         wait_idle(world)
         self._settle()
-        if not world.replica.at_rest():
+        if not world.replica.at_rest() or not (world.companion is None or world.companion.at_rest()):
             raise SimulationError("something is left behind on the replica")
         if world.store.ids():
             raise SimulationError(f"left behind in storage: {world.store.ids()}")
         tell_processes(world)
         world.replica.close()
+        if world.companion is not None:
+            world.companion.go()
 
     def _settle(self) -> None:
         world = self._world
         for _ in range(_SETTLING_ROUNDS):
             restart(world)
+            companion_comes(world)
             quiet = not world.told.let_go()
             quiet &= not self._everyone()
             self._fails_by_injection_only()
@@ -222,5 +248,7 @@ class _Stepper:
             for driven in self._driven:
                 moved |= world.drive(driven)
                 self._invariants.after_step(driven)
+            if world.companion is not None:
+                moved |= world.companion.work(1)
             ever |= moved
         return ever

@@ -27,6 +27,7 @@ from eddyline.repr.time import MIN_TIME
 from eddyline.storage.store import TableStore
 from eddyline.testing.interpret import Row
 from eddyline.testing.process_group import GroupSettings, Mover, ProcessGroup
+from eddyline.testing.simulation.companion import Companion
 from eddyline.testing.simulation.coverage import Coverage
 from eddyline.testing.simulation.definitions import PAIR, Definition
 from eddyline.testing.simulation.hesitation import Hesitation
@@ -117,6 +118,8 @@ class World:
     interactive: bool
     coverage: Coverage
     processes: int = 1
+    #: whether there is a second replica, which comes and goes
+    accompanied: bool = False
     step: int = 0
     #: the newest commit
     now: int = 0
@@ -152,8 +155,23 @@ class World:
         self.idle_s = 0.0
         self.failed_on_purpose: Pair | Solo | ProcessGroup | None = None
         self.start_replica()
+        self.companion = Companion(self._beside, self.controller, rng) if self.accompanied else None
+        if self.companion is not None:
+            self.companion.come()
 
     # -- the replica
+
+    def _beside(self, clock: Callable[[], int]) -> Pair | Solo:
+        """A replica of one process."""
+        kind: type[Pair] | type[Solo] = Pair if self.interactive else Solo
+        return kind(
+            self.store, self.hasher, workers=self.workers, threads=False, clock=clock, budget_rows=self.budget_rows
+        )
+
+    @property
+    def answered_for(self) -> bool:
+        """Whether there is a replica that answers."""
+        return self.attached or (self.companion is not None and self.companion.there)
 
     def start_replica(self) -> None:
         ticks = itertools.count(0, self.tick)
@@ -176,10 +194,7 @@ class World:
 
     def _built(self, clock: Callable[[], int]) -> Pair | Solo | ProcessGroup:
         if self.processes == 1:
-            kind: type[Pair] | type[Solo] = Pair if self.interactive else Solo
-            return kind(
-                self.store, self.hasher, workers=self.workers, threads=False, clock=clock, budget_rows=self.budget_rows
-            )
+            return self._beside(clock)
         settings = GroupSettings(
             self.workers,
             self.interactive,
