@@ -32,6 +32,7 @@ __all__ = [
     "ProgrammingError",
     "Warning",
     "error_class",
+    "exhausted",
     "make_error",
     "unsupported",
 ]
@@ -161,6 +162,13 @@ def make_error(
 ) -> DatabaseError:
     """The exception for ``sqlstate``, not raised."""
     return error_class(sqlstate)(message, sqlstate=sqlstate, position=position, detail=detail, hint=hint)
+
+
+def exhausted(problem: RecursionError | MemoryError) -> DatabaseError:
+    """What the interpreter ran out of, as the statement's error: 54001 or 53200."""
+    if isinstance(problem, MemoryError):
+        return make_error("53200", "out of memory", hint="Read or write less at once.")
+    return make_error("54001", "stack depth limit exceeded", hint="Nest the statement's expressions less deeply.")
 
 
 def unsupported(what: str, *, position: int | None = None, hint: str | None = None) -> NotSupportedError:

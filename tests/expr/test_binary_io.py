@@ -91,6 +91,23 @@ def test_a_binary_value_reads_back_as_the_literal(sql_type: SqlType, name: str, 
 
 
 @pytest.mark.parametrize(
+    ("data", "text"),
+    [
+        (b"\x7f\xff\0\0\0\0\0\0" + b"\0\1" * 32767, "1"),  # more digits than Python makes an int of
+        (b"\x7f\xff\0\0\x40\0\0\5" + b"\0\1" * 32767, "-1.00010"),
+        (b"\0\2\x80\0\x40\0\0\2" + b"\0\1" * 2, "0.00"),
+        (b"\0\1\0\0\x40\0\0\1\0\x13", "-19.0"),
+        (b"\0\2\0\0\0\0\0\1\0\x13\x27\x0f", "19.9"),  # cut, not rounded
+    ],
+)
+def test_a_numeric_has_the_digits_of_its_scale(postgres: PostgresServer, data: bytes, text: str) -> None:
+    assert parse_binary(data, SqlType(Kind.NUMERIC)) == text
+    with postgres.connect() as connection:
+        answer = connection.pgconn.exec_params(b"SELECT $1::numeric", [data], [1700], [1])
+        assert answer.get_value(0, 0) == text.encode()
+
+
+@pytest.mark.parametrize(
     ("sql_type", "data", "sqlstate"),
     [
         (SqlType(Kind.INTEGER), b"\0\0", "22P03"),
@@ -100,6 +117,8 @@ def test_a_binary_value_reads_back_as_the_literal(sql_type: SqlType, name: str, 
         (SqlType(Kind.NUMERIC), b"\0\1\0\0\0\0\0\0\x27\x10", "22P03"),
         (SqlType(Kind.NUMERIC), b"\0\0\0\0\xc0\0\0\0", "0A000"),
         (SqlType(Kind.NUMERIC), b"\0\1\x7f\xff\0\0\0\0\0\1", "22003"),
+        (SqlType(Kind.NUMERIC), b"\0\2\x80\0\0\0\0\x7f" + b"\0\1" * 2, "22003"),
+        (SqlType(Kind.NUMERIC), b"\x7f\xff\x7f\xff\0\0\0\0" + b"\0\1" * 32767, "22003"),
         (SqlType(Kind.TEXT), b"\xff", "22021"),
         (SqlType(Kind.TEXT), b"a\0", "22021"),
         (SqlType(Kind.TIME), b"\xff" * 8, "22008"),

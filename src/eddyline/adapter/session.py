@@ -38,7 +38,7 @@ from eddyline.adapter.settings import Settings, SettingsState, duration_s, isola
 from eddyline.adapter.subscribe import open_subscription, subscribe_text
 from eddyline.adapter.system_settings import MAX_SUBSCRIPTION_BACKLOG
 from eddyline.adapter.transaction import Transaction
-from eddyline.errors import Error, InterfaceError, make_error, unsupported
+from eddyline.errors import Error, InterfaceError, exhausted, make_error, unsupported
 from eddyline.expr.ir import Literal, LiteralValue
 from eddyline.repr.batch import Batch
 from eddyline.repr.time import Time
@@ -314,10 +314,8 @@ class Session:
             interrupt.cancel()
         try:
             return body(interrupt)
-        except RecursionError as problem:
-            raise make_error("54001", "stack depth limit exceeded") from problem
-        except MemoryError as problem:
-            raise make_error("53200", "out of memory") from problem
+        except (RecursionError, MemoryError) as problem:
+            raise exhausted(problem) from problem
         finally:
             with self._running_lock:
                 self._running = previous

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Sequence
-from decimal import Decimal
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -17,7 +16,7 @@ import pyarrow as pa
 from eddyline.errors import DatabaseError, make_error
 from eddyline.expr.interval import INTERVAL_DTYPE
 from eddyline.expr.ir import LiteralValue
-from eddyline.expr.layout import EXACT, fixed_array, validity, values_of
+from eddyline.expr.layout import fixed_array, validity, values_of
 from eddyline.expr.literals import literal_scalar
 from eddyline.expr.text_output import padded, text_of
 from eddyline.expr.timezone import UTC, Zone
@@ -250,6 +249,7 @@ def _read_interval(data: bytes) -> LiteralValue:
 
 
 def _read_numeric(data: bytes) -> LiteralValue:
+    """Digits beyond its scale are cut off.  It stays text: there may be more digits than an int is read from."""
     if len(data) < 8:
         raise _malformed(Kind.NUMERIC)
     count, weight, sign, scale = struct.unpack_from("!hhHh", data)
@@ -260,14 +260,13 @@ def _read_numeric(data: bytes) -> LiteralValue:
     groups = struct.unpack_from(f"!{count}h", data, 8)
     if not all(0 <= g <= 9999 for g in groups):
         raise _malformed(Kind.NUMERIC)
-    if (count and (weight + 1) * 4 > _MAX_DIGITS + 4) or scale > 16383:
+    digits, point = "".join(f"{g:04}" for g in groups), 4 * (weight + 1)
+    whole = digits[: max(0, point)].ljust(point, "0").lstrip("0")
+    fraction = ("0" * -point + digits[max(0, point) :])[:scale].ljust(scale, "0")
+    shown = (whole + fraction).lstrip("0")
+    if len(shown) > _MAX_DIGITS or scale > _MAX_DIGITS:
         raise make_error("22003", "value overflows numeric format")
-    coefficient = int("".join(f"{g:04}" for g in groups) or "0")
-    value = Decimal(coefficient).scaleb(4 * (weight - count + 1) if count else 0, EXACT)
-    shown = value.quantize(Decimal(1).scaleb(-scale), context=EXACT)
-    if len(shown.as_tuple().digits) > _MAX_DIGITS or scale > _MAX_DIGITS:
-        raise make_error("22003", "value overflows numeric format")
-    return ("-" if sign and coefficient else "") + format(shown, "f")
+    return ("-" if sign and shown else "") + (whole or "0") + ("." + fraction if scale else "")
 
 
 _READERS: Final[dict[Kind, tuple[int, Callable[[bytes], LiteralValue]]]] = {

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable
 from typing import Final
 
-from eddyline.errors import make_error, unsupported
+from eddyline.errors import exhausted, unsupported
 from eddyline.repr.types import SqlType
 from eddyline.sql.ast import enum_name
 from eddyline.sql.bind_delete import bind_delete
@@ -67,9 +67,7 @@ def bind_statement(
     try:
         statement = _dispatch(binding)
     except RecursionError as error:
-        raise make_error(
-            "54001", "stack depth limit exceeded", hint="Nest the statement's expressions less deeply."
-        ) from error
+        raise exhausted(error) from error
     binding.parameters.check_all_decided()
     return statement
 

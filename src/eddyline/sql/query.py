@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from eddyline.errors import make_error
+from eddyline.errors import exhausted
 from eddyline.expr.ir import Expr, SortKey
 from eddyline.plan.relation import Project, Relation, TopK
 from eddyline.repr.types import TEXT, SqlType
@@ -92,7 +92,7 @@ def bind_query(
         node = With(finished.ctes, finished.node) if finished.ctes else finished.node
         relation = decorrelate(node, columns, context.binding.ids)
     except RecursionError as error:
-        raise _too_deep() from error
+        raise exhausted(error) from error
     if check_params:
         context.binding.parameters.check_all_decided()
     width = len(finished.ids)
@@ -144,7 +144,7 @@ def bind_expression(
             value = coerce(value, TEXT, context.binding.parameters)
         result = positional(value, layout, ids, forbids)
     except RecursionError as error:
-        raise _too_deep() from error
+        raise exhausted(error) from error
     if check_params:
         context.binding.parameters.check_all_decided()
     return result
@@ -169,7 +169,3 @@ def _with_clause(select: AstNode, ctes: AstNode) -> AstNode:
     combined.with_clause.ctes.extend(merged)
     combined.with_clause.recursive = recursive
     return combined
-
-
-def _too_deep() -> Exception:
-    return make_error("54001", "stack depth limit exceeded", hint="Nest the statement's expressions less deeply.")

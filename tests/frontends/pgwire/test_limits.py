@@ -162,6 +162,44 @@ def test_too_many_connections_are_refused_and_places_come_back() -> None:
         second.close()
 
 
+def test_a_connection_that_is_refused_after_it_had_a_place_gives_it_back() -> None:
+    with ServedDatabase(WireConfig(max_connections=1)) as served:
+        for options in ("nonsense", "-c", "-c no_such_setting=1"):
+            with pytest.raises(psycopg.OperationalError, match="invalid command-line argument|unrecognized config"):
+                psycopg.connect(served.url, options=options)
+            wait_until(lambda: served.server.connections == 0)
+        psycopg.connect(served.url).close()
+
+
+def test_newer_protocols_are_told_the_newest_version_that_there_is_first_of_all(served: ServedDatabase) -> None:
+    with raw(served, start=False) as packets:
+        packets.sendall(struct.pack("!ii", 28, 196608 + 9) + b"user\0me\0_pq_.new\0001\0\0")
+        told = read_until(packets, b"Z\0\0\0\x05I")
+        assert told.startswith(b"v" + struct.pack("!iii", 21, 196608, 1) + b"_pq_.new\0R")
+
+
+def test_a_function_call_is_refused_and_a_password_that_nobody_asked_for_ends_the_connection(
+    served: ServedDatabase,
+) -> None:
+    with raw(served) as connection:
+        for body in (b"\0" * 14, b""):
+            connection.sendall(b"F" + struct.pack("!i", 4 + len(body)) + body)
+            assert read_until(connection, b"Z\0\0\0\x05I")[:1] == b"E"
+        connection.sendall(b"p\0\0\0\x06x\0")
+        answer = read_all(connection)
+        assert b"SFATAL" in answer and b"C08P01" in answer
+
+
+@pytest.mark.parametrize("term", ["a", "'x'::text"])
+def test_expressions_that_are_nested_too_deeply_are_refused_by_name(pg: Connection, term: str) -> None:
+    pg.execute("CREATE TABLE t (a int)")
+    operator = " + " if term == "a" else " || "
+    for text in (f"SELECT {operator.join([term] * 3000)} FROM t", f"DELETE FROM t WHERE a < {'+'.join(['a'] * 3000)}"):
+        with pytest.raises(psycopg.errors.StatementTooComplex, match="stack depth limit exceeded"):
+            pg.execute(text)
+    assert pg.execute("SELECT count(*) FROM t").fetchone() == (0,)
+
+
 def test_many_idle_connections_need_few_threads(served: ServedDatabase) -> None:
     before = threading.active_count()
     connections = [raw(served) for _ in range(400)]

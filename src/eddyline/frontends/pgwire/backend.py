@@ -28,7 +28,7 @@ from eddyline.frontends.pgwire.conversation import Conversation
 from eddyline.frontends.pgwire.framing import Framing, RawMessage
 from eddyline.frontends.pgwire.lookups import MOST_BYTES
 from eddyline.frontends.pgwire.scram import MECHANISM, ScramExchange, Verifier
-from eddyline.frontends.pgwire.startup_settings import startup_settings
+from eddyline.frontends.pgwire.startup_settings import startup_settings, unknown_options
 from eddyline.frontends.pgwire.steps import Finish, Send, StartTls, Step
 
 __all__ = ["Backend", "Host", "Passwords"]
@@ -223,6 +223,9 @@ class Backend:
         if startup.parameters.get("replication", "false").lower() not in ("false", "off", "no", "0"):
             raise make_error("0A000", "replication connections are not supported")
         self.user, self._startup = user, startup
+        refused = unknown_options(startup.parameters)
+        if startup.minor or refused:
+            yield Send(say.negotiate_version(refused))
         passwords = self._host.passwords
         if passwords is None:
             yield from self._admit(startup)
@@ -243,20 +246,18 @@ class Backend:
         yield from self._admit(self._startup)
 
     def _admit(self, startup: Startup) -> Iterator[Step]:
-        process, secret = self._host.admit(self)
+        # Whatever fails from here on, the connection has a place, and the server has to know which.
+        self.process, secret = self._host.admit(self)
         settings = startup_settings(startup.parameters)
         session = self._host.open_session(self.user, startup.parameters.get("database") or self.user)
         conversation = Conversation(session, self._wake)
-        self._conversation, self.process = conversation, process
-        for name, value in settings.values.items():
+        self._conversation = conversation
+        for name, value in settings.items():
             session.set(name, value)
         self._stage = _Stage.TALKING
         self._framing.trusted = True
-        opening = say.authentication_ok()
-        if startup.minor or settings.unknown_options:
-            opening += say.negotiate_version(settings.unknown_options)
-        conversation.greet(process, secret)
-        yield Send(opening + conversation.take())
+        conversation.greet(self.process, secret)
+        yield Send(say.authentication_ok() + conversation.take())
 
     # -- during -------------------------------------------------------------------------------------------------------
 
@@ -266,6 +267,8 @@ class Backend:
         except Error as error:
             steps = conversation.malformed(error, raw.tag)
         else:
+            if isinstance(message, Password):
+                raise make_error("08P01", f"invalid frontend message type {raw.tag}")
             steps = conversation.handle(message, self._framing.peek_tag())
         for step in steps:
             if isinstance(step, Finish):

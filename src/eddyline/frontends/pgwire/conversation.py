@@ -4,7 +4,7 @@ Bytes are not its business, and neither is waiting for clients: ``handle`` is a 
 the bytes advances, on any thread, one at a time.  It blocks only for the engine.
 
 Invariants (the protocol's own):
-I1  every Query and every Sync is answered by exactly one ReadyForQuery, after everything else that answers it;
+I1  every Query, FunctionCall and Sync is answered by exactly one ReadyForQuery, after everything else that answers it;
 I2  after an error in the extended protocol, messages up to the next Sync are skipped;
 I3  statements outside of a transaction block that come between two Syncs, or in one Query, are one transaction.
 """
@@ -19,7 +19,7 @@ from eddyline.adapter.named_statements import NamedStatement
 from eddyline.adapter.result_columns import copy_shape
 from eddyline.adapter.session import Session
 from eddyline.adapter.subscription_rows import SubscriptionRows
-from eddyline.errors import Error, InternalError, make_error, unsupported
+from eddyline.errors import Error, InternalError, exhausted, make_error, unsupported
 from eddyline.expr.timezone import UTC, Zone, zone_of
 from eddyline.frontends.pgwire import server_messages as say
 from eddyline.frontends.pgwire.client_messages import (
@@ -34,7 +34,6 @@ from eddyline.frontends.pgwire.client_messages import (
     Flush,
     FunctionCall,
     Parse,
-    Password,
     Query,
     Sync,
     Terminate,
@@ -69,6 +68,8 @@ REPORTED: Final = (
     "TimeZone",
 )
 _SYNC: Final = ord("S")
+#: what is answered by ReadyForQuery even if it cannot be read
+_READY_AFTER: Final = (ord("Q"), ord("F"))
 
 
 _Handler: TypeAlias = Generator["Step | AwaitMessage", "ClientMessage | None", None]
@@ -185,19 +186,22 @@ class Conversation:
         if self._waits is not None:
             yield from self.handle(CopyFail("malformed message"), None)
         elif not self._skipping:
-            yield from self._failed(error, ready=tag == ord("Q"))
+            yield from self._failed(error, ready=tag in _READY_AFTER)
 
     def _answered(self, message: ClientMessage, following: int | None) -> _Handler:
         if self._skipping and not isinstance(message, (Sync, Terminate)):
             return
+        ready = isinstance(message, (Query, FunctionCall, Sync))
         try:
             yield from self._dispatch(message, following)
         except Error as error:
-            yield from self._failed(error, ready=isinstance(message, (Query, Sync)))
+            yield from self._failed(error, ready=ready)
+        except (RecursionError, MemoryError) as problem:
+            yield from self._failed(exhausted(problem), ready=ready)
         except Exception as problem:  # noqa: BLE001 - the client is told, the server goes on
             _log.exception("a statement failed unexpectedly")
             fault = InternalError(f"internal error: {type(problem).__name__}: {problem}")
-            yield from self._failed(fault, ready=isinstance(message, (Query, Sync)))
+            yield from self._failed(fault, ready=ready)
 
     def _failed(self, error: Error, *, ready: bool) -> Iterator[Step]:
         """``ready``: the message is answered by ReadyForQuery; otherwise what follows is skipped."""
@@ -240,8 +244,6 @@ class Conversation:
                 return  # of a COPY that has failed already
             case FunctionCall():
                 raise unsupported("the function call message", hint="Call the function in a SELECT.")
-            case Password():
-                raise make_error("08P01", "a password was not asked for")
 
     def _ready(self) -> Iterator[Step]:
         """Ends what was asked for: everything is said, and the next request may come."""

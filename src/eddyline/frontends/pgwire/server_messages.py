@@ -78,8 +78,8 @@ def parameter_status(name: str, value: str) -> bytes:
 
 
 def negotiate_version(refused: Sequence[str]) -> bytes:
-    """3.0 is the newest minor version; ``refused``: protocol options that are not understood."""
-    return _message(b"v", struct.pack("!ii", 0, len(refused)) + b"".join(map(_text, refused)))
+    """3.0 is the newest version; ``refused``: protocol options that are not understood."""
+    return _message(b"v", struct.pack("!ii", 3 << 16, len(refused)) + b"".join(map(_text, refused)))
 
 
 def ready_for_query(status: str) -> bytes:

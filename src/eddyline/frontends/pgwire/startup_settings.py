@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
 
 from eddyline.errors import make_error
 
-__all__ = ["StartupSettings", "startup_settings"]
+__all__ = ["startup_settings", "unknown_options"]
 
 #: of the packet itself
 _NO_SETTINGS: Final = ("user", "database", "options", "replication")
@@ -18,21 +17,18 @@ _PROTOCOL_OPTION: Final = "_pq_."
 _WORD: Final = re.compile(r"(?:[^\s\\]|\\.)+", re.DOTALL)
 
 
-@dataclass(frozen=True, slots=True)
-class StartupSettings:
-    """``unknown_options``: of the protocol, which there are none of."""
-
-    values: dict[str, str]
-    unknown_options: tuple[str, ...]
-
-
-def startup_settings(parameters: Mapping[str, str]) -> StartupSettings:
+def startup_settings(parameters: Mapping[str, str]) -> dict[str, str]:
     """What the packet's parameters, and the command-line options among them, set; 22023 for other options."""
     values = _options(parameters.get("options", ""))
     for name, value in parameters.items():
         if name not in _NO_SETTINGS and not name.startswith(_PROTOCOL_OPTION):
             values[name.lower()] = value
-    return StartupSettings(values, tuple(n for n in parameters if n.startswith(_PROTOCOL_OPTION)))
+    return values
+
+
+def unknown_options(parameters: Mapping[str, str]) -> tuple[str, ...]:
+    """Of the protocol, which there are none of."""
+    return tuple(name for name in parameters if name.startswith(_PROTOCOL_OPTION))
 
 
 def _options(text: str) -> dict[str, str]:
