@@ -204,7 +204,7 @@ def _literal(value: Any, sql_type: SqlType, number: int, zone: Zone) -> Literal:
         literal = literal_from_python(value, sql_type)
         _check_range(literal, sql_type.kind)
         return Literal(literal, sql_type)
-    except (OverflowError, ValueError) as problem:  # Python's own limits: an int of thousands of digits, a NaN that signals
+    except (OverflowError, ValueError) as problem:  # Python's own: an int of thousands of digits, a NaN that signals
         raise make_error(
             "22003", f"value is out of range for type {sql_type.kind.value}", detail=f"parameter ${number}"
         ) from problem

@@ -165,7 +165,7 @@ def test_too_many_connections_are_refused_and_places_come_back() -> None:
 def test_a_connection_that_is_refused_after_it_had_a_place_gives_it_back() -> None:
     with ServedDatabase(WireConfig(max_connections=1)) as served:
         for options in ("nonsense", "-c", "-c no_such_setting=1"):
-            with pytest.raises(psycopg.OperationalError, match="invalid command-line argument|unrecognized config"):
+            with pytest.raises(psycopg.OperationalError, match=r"invalid command-line argument|unrecognized config"):
                 psycopg.connect(served.url, options=options)
             wait_until(lambda: served.server.connections == 0)
         psycopg.connect(served.url).close()
