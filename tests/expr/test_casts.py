@@ -30,6 +30,7 @@ from eddyline.repr.types import (
     VARCHAR,
     Kind,
     SqlType,
+    arrow_type,
     numeric,
 )
 from tests.expr.harness import cast
@@ -80,7 +81,7 @@ def test_every_cast_that_exists_is_evaluated() -> None:
 
 
 def _layout(sql_type: SqlType) -> pa.DataType:
-    return cast_array(pa.array([], pa.large_string()), TEXT, sql_type).array.type
+    return arrow_type(sql_type)
 
 
 def test_categories_and_preferred_types() -> None:

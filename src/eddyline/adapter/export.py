@@ -8,10 +8,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eddyline.errors import make_error
+from eddyline.errors import make_error, unsupported
+from eddyline.expr.array_cells import cell_width
+from eddyline.expr.array_layout import flattened, has_tails, split_parts
 from eddyline.expr.evaluate import evaluate
 from eddyline.expr.ir import Cast, Column
-from eddyline.repr.types import Kind, SqlType, numeric
+from eddyline.repr.types import Kind, SqlType, element_type, is_array, numeric
 
 __all__ = ["check_calendar_years", "export_column", "export_table"]
 
@@ -29,8 +31,11 @@ def export_table(names: Sequence[str], types: Sequence[SqlType], columns: Sequen
 def export_column(column: pa.Array, sql_type: SqlType) -> pa.Array:
     """``column`` in the layout users get; shares buffers where the layouts agree.
 
-    Raises 22008 for an interval past what Arrow can hold, 22003 for a numeric past 38 digits at the common scale.
+    Raises 22008 for an interval past what Arrow can hold, 0A000 for an array of several dimensions, 22003 for a numeric
+    past 38 digits at the common scale.
     """
+    if is_array(sql_type):
+        return _lists(column, element_type(sql_type))
     match sql_type.kind:
         case Kind.NUMERIC if sql_type.scale is None:
             return _common_scale(column)
@@ -59,6 +64,17 @@ def check_calendar_years(names: Sequence[str], types: Sequence[SqlType], columns
             raise make_error(
                 "22008", f'column "{name}" has values outside the years 1 to 9999', hint="cast the column to text"
             )
+
+
+def _lists(column: pa.Array, element: SqlType) -> pa.Array:
+    """Arrays of one dimension as lists; 0A000 for others.  Subscripts are not kept."""
+    for row in np.flatnonzero(has_tails(column)).tolist():
+        if len(split_parts(column[row].as_py(), cell_width(element)).lengths) > 1:
+            raise unsupported("an array of several dimensions in Arrow", hint="Cast it to text, or unnest it.")
+    elements, offsets = flattened(column, element)
+    values = export_column(elements, element)
+    mask = column.is_null() if column.null_count else None
+    return pa.LargeListArray.from_arrays(pa.array(offsets, pa.int64()), values, mask=mask)
 
 
 def _words(column: pa.Array, dtype: np.dtype) -> np.ndarray:

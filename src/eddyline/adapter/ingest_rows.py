@@ -12,7 +12,8 @@ import pyarrow.compute as pc
 
 from eddyline.adapter.read import ReadContext
 from eddyline.adapter.write import evaluate_columns
-from eddyline.errors import DataError, make_error
+from eddyline.errors import DataError, make_error, unsupported
+from eddyline.expr.array_layout import arrays_of
 from eddyline.expr.casts import cast_array, cast_context
 from eddyline.expr.ir import Literal
 from eddyline.repr.batch import Batch, concat_arrays
@@ -33,6 +34,8 @@ from eddyline.repr.types import (
     Kind,
     SqlType,
     arrow_type,
+    element_type,
+    is_array,
     numeric,
 )
 from eddyline.sql.catalog_view import CatalogItem
@@ -123,6 +126,8 @@ def assigned_column(data: pa.ChunkedArray | pa.Array, target: SqlType, name: str
 def _engine_column(array: pa.Array, target: SqlType, name: str) -> tuple[SqlType, pa.Array]:
     """The SQL type that an Arrow type stands for, and the array in that type's layout."""
     t = array.type
+    if is_array(target) and _is_list(t):
+        return target, _arrays(array, target, name)
     match target.kind:
         case Kind.UUID if _is_bytes(t):
             return target, _uuids(array, name)
@@ -161,6 +166,22 @@ def _check_text(column: pa.Array, name: str) -> None:
         return
     if pc.any(pc.match_substring(column, "\x00")).as_py():
         raise make_error("22021", 'invalid byte sequence for encoding "UTF8": 0x00', detail=f'column "{name}"')
+
+
+def _is_list(t: pa.DataType) -> bool:
+    return bool(pa.types.is_list(t) or pa.types.is_large_list(t) or pa.types.is_fixed_size_list(t))
+
+
+def _arrays(array: pa.Array, target: SqlType, name: str) -> pa.Array:
+    """Lists as arrays of one dimension; 0A000 for lists of lists."""
+    if _is_list(array.type.value_type):
+        raise unsupported(f'lists of lists for column "{name}"', hint="Give them as text, as in '{{1,2},{3,4}}'.")
+    element = element_type(target)
+    lists = array.cast(pa.large_list(array.type.value_type))
+    offsets = np.concatenate([[0], np.cumsum(np.asarray(pc.fill_null(pc.list_value_length(lists), 0)))])
+    values = assigned_column(pc.list_flatten(lists), element, name)
+    valid = None if not array.null_count else np.asarray(array.is_valid())
+    return arrays_of(values, offsets.astype(np.int64), element, valid)
 
 
 def _is_bytes(t: pa.DataType) -> bool:

@@ -1,7 +1,7 @@
 """``pg_catalog`` and ``information_schema``: what exists, as PostgreSQL's tools ask for it.
 
-OIDs are bigint, names and one-letter codes text, and lists (access rights, options, keys) text as well: NULL, or the
-text that PostgreSQL shows.  There is one role and one database; what cannot exist here is an empty relation.
+OIDs are bigint, names, one-letter codes and access rights text, and lists arrays of such.  There is one role and one
+database; what cannot exist here is an empty relation.
 """
 
 from __future__ import annotations
@@ -11,9 +11,24 @@ from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
 from eddyline.adapter.system_relations import Contents, Row, SystemTable, sorted_items
+from eddyline.expr.array_layout import literal_from_values
 from eddyline.expr.describe import describe
 from eddyline.expr.ir import Column
-from eddyline.repr.types import BIGINT, BOOLEAN, DOUBLE, INTEGER, REAL, SMALLINT, TEXT, TIMESTAMPTZ, Kind, SqlType
+from eddyline.repr.type_facts import TYPE_FACTS, TypeFacts
+from eddyline.repr.types import (
+    BIGINT,
+    BOOLEAN,
+    DOUBLE,
+    INTEGER,
+    REAL,
+    SMALLINT,
+    TEXT,
+    TIMESTAMPTZ,
+    Kind,
+    SqlType,
+    element_type,
+    is_array,
+)
 from eddyline.sql.catalog_view import CatalogItem, ColumnDef, ItemKind
 from eddyline.sql.system_functions import DATABASE, ROLE, oid_of
 
@@ -28,60 +43,39 @@ _NAMESPACES: Final = {PG_CATALOG: 11, INFORMATION_SCHEMA: 13_000, "public": 2200
 _KEY_OIDS: Final = 1 << 30  # of primary keys' indexes and constraints, which have no item of their own
 _SCHEMA_OIDS: Final = 1 << 31
 _HEADER: Final = 4
+_TEXTS: Final = SqlType(Kind.TEXT_ARRAY)
+_INT2S: Final = SqlType(Kind.SMALLINT_ARRAY)
+_INT2VECTOR: Final = SqlType(Kind.INT2VECTOR)
+_OIDVECTOR: Final = SqlType(Kind.OIDVECTOR)
 _HEAP, _BTREE = 2, 403
 
 
-class _Type(NamedTuple):
-    oid: int
-    name: str
-    length: int
-    category: str
-    array: int
-    preferred: bool = False
-
-
-#: PostgreSQL's OIDs and facts of the types that there are
-_TYPES: Final[dict[Kind, _Type]] = {
-    Kind.BOOLEAN: _Type(16, "bool", 1, "B", 1000, preferred=True),
-    Kind.BYTEA: _Type(17, "bytea", -1, "U", 1001),
-    Kind.BIGINT: _Type(20, "int8", 8, "N", 1016),
-    Kind.SMALLINT: _Type(21, "int2", 2, "N", 1005),
-    Kind.INTEGER: _Type(23, "int4", 4, "N", 1007),
-    Kind.TEXT: _Type(25, "text", -1, "S", 1009, preferred=True),
-    Kind.REAL: _Type(700, "float4", 4, "N", 1021),
-    Kind.DOUBLE: _Type(701, "float8", 8, "N", 1022, preferred=True),
-    Kind.BPCHAR: _Type(1042, "bpchar", -1, "S", 1014),
-    Kind.VARCHAR: _Type(1043, "varchar", -1, "S", 1015),
-    Kind.DATE: _Type(1082, "date", 4, "D", 1182),
-    Kind.TIME: _Type(1083, "time", 8, "D", 1183),
-    Kind.TIMESTAMP: _Type(1114, "timestamp", 8, "D", 1115),
-    Kind.TIMESTAMPTZ: _Type(1184, "timestamptz", 8, "D", 1185, preferred=True),
-    Kind.INTERVAL: _Type(1186, "interval", 16, "T", 1187, preferred=True),
-    Kind.NUMERIC: _Type(1700, "numeric", -1, "N", 1231),
-    Kind.UUID: _Type(2950, "uuid", 16, "U", 2951),
-}
 #: (OID, length) by kind
-TYPE_IDS: Final = {kind: (known.oid, known.length) for kind, known in _TYPES.items()}
+TYPE_IDS: Final = {kind: (known.oid, known.length) for kind, known in TYPE_FACTS.items()}
 _RELKINDS: Final = {
     ItemKind.TABLE: "r",
     ItemKind.VIEW: "v",
     ItemKind.MATERIALIZED_VIEW: "m",
     ItemKind.INDEX: "i",
 }
-_COLLATED: Final = (Kind.TEXT, Kind.VARCHAR, Kind.BPCHAR)
+_COLLATED: Final = (
+    Kind.TEXT, Kind.VARCHAR, Kind.BPCHAR, Kind.TEXT_ARRAY, Kind.VARCHAR_ARRAY, Kind.BPCHAR_ARRAY,
+)  # fmt: skip
 _DEFAULT_COLLATION: Final = 100
 _DEFAULT_TABLESPACE: Final = 1663
 
 
-def _storage(known: _Type) -> str:
+def _storage(known: TypeFacts) -> str:
     """PostgreSQL's default for the type: plain, or main or extended where values have many lengths."""
     if known.length != -1:
         return "p"
-    return "m" if known.name == "numeric" else "x"
+    return "m" if known.name == "numeric" else "p" if known.name.endswith("vector") else "x"
 
 
 def type_modifier(sql_type: SqlType) -> int:
-    """PostgreSQL's ``atttypmod``; -1 for none."""
+    """PostgreSQL's ``atttypmod``, of an array its elements'; -1 for none."""
+    if is_array(sql_type):
+        return type_modifier(element_type(sql_type))
     if sql_type.length is not None:
         return sql_type.length + _HEADER
     if sql_type.precision is None:
@@ -156,9 +150,10 @@ def _pg_class(contents: Contents) -> Iterator[Row]:
 
 def _attribute_row(relation: int, number: int, column: ColumnDef, *, stored: bool) -> Row:
     """``stored``: it is the relation's own column, not an index's."""
-    known = _TYPES[column.type.kind]
+    known = TYPE_FACTS[column.type.kind]
     return (
-        relation, column.name, known.oid, -1, known.length, number, 0, type_modifier(column.type),
+        relation, column.name, known.oid, -1, known.length, number, int(is_array(column.type)),
+        type_modifier(column.type),
         known.length in (1, 2, 4, 8), stored and column.not_null, stored and column.default_text is not None, "", "",
         False, True, 0, _DEFAULT_COLLATION if column.type.kind in _COLLATED else 0, None, None,
         _storage(known), "",
@@ -182,39 +177,78 @@ def _pg_attrdef(contents: Contents) -> Iterator[Row]:
 
 
 def _pg_type(contents: Contents) -> Iterator[Row]:
-    for kind, t in _TYPES.items():
+    for kind, t in TYPE_FACTS.items():
         collation = _DEFAULT_COLLATION if kind in _COLLATED else 0
+        stem = "array_" if t.name.startswith("_") else t.name
         yield (
             t.oid, t.name, _NAMESPACES[PG_CATALOG], _ROLE_OID, t.length, t.length in (1, 2, 4, 8), "b", t.category,
-            t.preferred, True, ",", 0, 0, t.array, f"{t.name}in", f"{t.name}out", f"{t.name}recv", f"{t.name}send",
+            t.preferred, True, ",", 0, t.element, t.array, f"{stem}in", f"{stem}out", f"{stem}recv", f"{stem}send",
             False, 0, -1, 0, collation, None, None,
             _storage(t),
         )  # fmt: skip
 
 
-def _index_row(oid: int, on: int, positions: list[int], *, primary: bool) -> Row:
-    keys = " ".join(map(str, positions))
+def _index_row(oid: int, on: CatalogItem, positions: list[int], *, primary: bool) -> Row:
+    types = [on.columns[p - 1].type if p else None for p in positions]
+    collations = [_DEFAULT_COLLATION if t is not None and t.kind in _COLLATED else 0 for t in types]
+    classes = [_OPERATOR_CLASSES[t.kind].oid if t is not None and t.kind in _OPERATOR_CLASSES else 0 for t in types]
     return (
-        oid, on, len(positions), len(positions), primary, primary, False, True, False, True, False, True, False, True,
-        False, keys, None, None,
+        oid, oid_of(on.id), len(positions), len(positions), primary, primary, False, True, False, True, False, True,
+        False, True, False, literal_from_values(positions, _INT2VECTOR), literal_from_values(collations, _OIDVECTOR),
+        literal_from_values(classes, _OIDVECTOR), literal_from_values([0] * len(positions), _INT2VECTOR), None, None,
     )  # fmt: skip
 
 
 def _pg_index(contents: Contents) -> Iterator[Row]:
     for index in sorted_items(contents, ItemKind.INDEX):
-        positions = [key.index + 1 if isinstance(key, Column) else 0 for key in index.keys]
-        yield _index_row(oid_of(index.id), oid_of(index.on or ""), positions, primary=False)
+        on = contents.by_id.get(index.on or "")
+        if on is not None:
+            positions = [key.index + 1 if isinstance(key, Column) else 0 for key in index.keys]
+            yield _index_row(oid_of(index.id), on, positions, primary=False)
     for table in _keyed(contents):
-        yield _index_row(_key_oid(table), oid_of(table.id), [c + 1 for c in table.primary_key], primary=True)
+        yield _index_row(_key_oid(table), table, [c + 1 for c in table.primary_key], primary=True)
 
 
 def _pg_constraint(contents: Contents) -> Iterator[Row]:
     for table in _keyed(contents):
-        keys = "{" + ",".join(str(c + 1) for c in table.primary_key) + "}"
+        keys = literal_from_values([c + 1 for c in table.primary_key], _INT2S)
         yield (
             _key_oid(table), _key_name(table), _namespace(table.schema), "p", False, False, True, oid_of(table.id), 0,
             _key_oid(table), 0, "", "", "", keys, None,
         )  # fmt: skip
+
+
+class _OperatorClass(NamedTuple):
+    oid: int
+    name: str
+
+
+#: the ones that btree indexes have unless another is named
+_OPERATOR_CLASSES: Final = {
+    Kind.BOOLEAN: _OperatorClass(424, "bool_ops"),
+    Kind.BYTEA: _OperatorClass(428, "bytea_ops"),
+    Kind.BIGINT: _OperatorClass(3124, "int8_ops"),
+    Kind.SMALLINT: _OperatorClass(1979, "int2_ops"),
+    Kind.INTEGER: _OperatorClass(1978, "int4_ops"),
+    Kind.TEXT: _OperatorClass(3126, "text_ops"),
+    Kind.VARCHAR: _OperatorClass(3126, "text_ops"),
+    Kind.BPCHAR: _OperatorClass(426, "bpchar_ops"),
+    Kind.DATE: _OperatorClass(3122, "date_ops"),
+    Kind.NUMERIC: _OperatorClass(3125, "numeric_ops"),
+    Kind.TIMESTAMPTZ: _OperatorClass(3127, "timestamptz_ops"),
+    Kind.TIMESTAMP: _OperatorClass(3128, "timestamp_ops"),
+    Kind.TIME: _OperatorClass(10050, "time_ops"),
+    Kind.REAL: _OperatorClass(10022, "float4_ops"),
+    Kind.DOUBLE: _OperatorClass(3123, "float8_ops"),
+    Kind.INTERVAL: _OperatorClass(10035, "interval_ops"),
+    Kind.UUID: _OperatorClass(10061, "uuid_ops"),
+}
+
+
+def _pg_opclass(contents: Contents) -> Iterator[Row]:
+    for kind, (oid, name) in _OPERATOR_CLASSES.items():
+        if kind is not Kind.VARCHAR:
+            yield oid, _BTREE, name, _NAMESPACES[PG_CATALOG], _ROLE_OID, 0, TYPE_FACTS[kind].oid, True, 0
 
 
 def _pg_database(contents: Contents) -> Iterator[Row]:
@@ -294,13 +328,13 @@ def _catalog_texts(contents: Contents) -> Iterator[Row]:
         yield from (("index column", oid, number, column) for number, column in enumerate(columns, 1))
     for table in _keyed(contents):
         yield "constraint", _key_oid(table), 0, f"PRIMARY KEY ({_key_columns(table)})"
-    bare = [SqlType(kind) for kind in _TYPES]
+    bare = [SqlType(kind) for kind in TYPE_FACTS]
     shown = {
-        (_TYPES[t.kind].oid, type_modifier(t)): str(t) for t in (*bare, *(c.type for _, _, c in _columns(contents)))
+        (TYPE_FACTS[t.kind].oid, type_modifier(t)): str(t) for t in (*bare, *(c.type for _, _, c in _columns(contents)))
     }
-    shown.update({(_TYPES[t.kind].oid, -1): t.kind.value for t in bare})
+    shown.update({(TYPE_FACTS[t.kind].oid, -1): t.kind.value for t in bare})
     yield from (("type", oid, modifier, text) for (oid, modifier), text in shown.items())
-    yield from (("type name", known.oid, -1, known.name) for known in _TYPES.values())
+    yield from (("type name", known.oid, -1, known.name) for known in TYPE_FACTS.values())
 
 
 # -- rows of information_schema ------------------------------------------------------------
@@ -336,18 +370,19 @@ def _is_columns(contents: Contents) -> Iterator[Row]:
     for item, number, column in _columns(contents):
         if item.kind is ItemKind.MATERIALIZED_VIEW:
             continue
-        kind = column.type.kind
+        kind, array = column.type.kind, is_array(column.type)
         bits = {**_INTEGER_BITS, **_FLOAT_BITS}.get(kind)
         numeric = kind is Kind.NUMERIC and column.type.precision is not None
         digits = 6 if column.type.precision is None else column.type.precision
         yield (
             DATABASE, item.schema, item.name, column.name, number, column.default_text,
-            "NO" if column.not_null else "YES", kind.value, column.type.length,
+            "NO" if column.not_null else "YES", "ARRAY" if array else kind.value,
+            None if array else column.type.length,
             column.type.precision if numeric else bits,
             10 if kind is Kind.NUMERIC else 2 if bits else None,
             (column.type.scale or 0) if numeric else 0 if kind in _INTEGER_BITS else None,
             digits if kind in _TIMES else 0 if kind is Kind.DATE else None,
-            DATABASE, PG_CATALOG, _TYPES[kind].name, "NO", "NEVER",
+            DATABASE, PG_CATALOG, TYPE_FACTS[kind].name, "NO", "NEVER",
             "YES" if item.kind is ItemKind.TABLE else "NO",
         )  # fmt: skip
 
@@ -371,6 +406,7 @@ def _is_key_column_usage(contents: Contents) -> Iterator[Row]:
 
 _LETTERS: Final = {
     "o": BIGINT, "t": TEXT, "b": BOOLEAN, "i": INTEGER, "s": SMALLINT, "r": REAL, "d": DOUBLE, "z": TIMESTAMPTZ,
+    "T": _TEXTS, "S": _INT2S, "O": SqlType(Kind.BIGINT_ARRAY), "V": _INT2VECTOR, "W": _OIDVECTOR,
 }  # fmt: skip
 
 
@@ -389,14 +425,14 @@ def _table(schema: str, name: str, shape: str, rows: Callable[[Contents], Iterat
 
 
 PG_TABLES: Final[tuple[SystemTable, ...]] = (
-    _table(PG_CATALOG, "pg_namespace", "oid:o nspname nspowner:o nspacl", _pg_namespace),
+    _table(PG_CATALOG, "pg_namespace", "oid:o nspname nspowner:o nspacl:T", _pg_namespace),
     _table(
         PG_CATALOG,
         "pg_class",
         "oid:o relname relnamespace:o reltype:o reloftype:o relowner:o relam:o relfilenode:o reltablespace:o "
         "relpages:i reltuples:r relallvisible:i reltoastrelid:o relhasindex:b relisshared:b relpersistence "
         "relkind relnatts:s relchecks:s relhasrules:b relhastriggers:b relhassubclass:b relrowsecurity:b "
-        "relforcerowsecurity:b relispopulated:b relreplident relispartition:b relacl reloptions relpartbound",
+        "relforcerowsecurity:b relispopulated:b relreplident relispartition:b relacl:T reloptions:T relpartbound",
         _pg_class,
     ),
     _table(
@@ -404,7 +440,7 @@ PG_TABLES: Final[tuple[SystemTable, ...]] = (
         "pg_attribute",
         "attrelid:o attname atttypid:o attstattarget:i attlen:s attnum:s attndims:i atttypmod:i attbyval:b "
         "attnotnull:b atthasdef:b attidentity attgenerated attisdropped:b attislocal:b attinhcount:i "
-        "attcollation:o attacl attoptions attstorage attcompression",
+        "attcollation:o attacl:T attoptions:T attstorage attcompression",
         _pg_attribute,
     ),
     _table(PG_CATALOG, "pg_attrdef", "oid:o adrelid:o adnum:s adbin", _pg_attrdef),
@@ -413,7 +449,7 @@ PG_TABLES: Final[tuple[SystemTable, ...]] = (
         "pg_type",
         "oid:o typname typnamespace:o typowner:o typlen:s typbyval:b typtype typcategory typispreferred:b "
         "typisdefined:b typdelim typrelid:o typelem:o typarray:o typinput typoutput typreceive typsend "
-        "typnotnull:b typbasetype:o typtypmod:i typndims:i typcollation:o typdefault typacl typstorage",
+        "typnotnull:b typbasetype:o typtypmod:i typndims:i typcollation:o typdefault typacl:T typstorage",
         _pg_type,
     ),
     _table(
@@ -421,28 +457,28 @@ PG_TABLES: Final[tuple[SystemTable, ...]] = (
         "pg_index",
         "indexrelid:o indrelid:o indnatts:s indnkeyatts:s indisunique:b indisprimary:b indisexclusion:b "
         "indimmediate:b indisclustered:b indisvalid:b indcheckxmin:b indisready:b indnullsnotdistinct:b indislive:b "
-        "indisreplident:b indkey indexprs indpred",
+        "indisreplident:b indkey:V indcollation:W indclass:W indoption:V indexprs indpred",
         _pg_index,
     ),
     _table(
         PG_CATALOG,
         "pg_constraint",
         "oid:o conname connamespace:o contype condeferrable:b condeferred:b convalidated:b conrelid:o "
-        "contypid:o conindid:o confrelid:o confupdtype confdeltype confmatchtype conkey confkey",
+        "contypid:o conindid:o confrelid:o confupdtype confdeltype confmatchtype conkey:S confkey:S",
         _pg_constraint,
     ),
     _table(
         PG_CATALOG,
         "pg_database",
         "oid:o datname datdba:o encoding:i datlocprovider datistemplate:b datallowconn:b datconnlimit:i "
-        "datcollate datctype daticulocale dattablespace:o datacl",
+        "datcollate datctype daticulocale dattablespace:o datacl:T",
         _pg_database,
     ),
     _table(
         PG_CATALOG,
         "pg_roles",
         "oid:o rolname rolsuper:b rolinherit:b rolcreaterole:b rolcreatedb:b rolcanlogin:b rolreplication:b "
-        "rolconnlimit:i rolpassword rolvaliduntil:z rolbypassrls:b rolconfig",
+        "rolconnlimit:i rolpassword rolvaliduntil:z rolbypassrls:b rolconfig:T",
         _pg_roles,
     ),
     _table(PG_CATALOG, "pg_am", "oid:o amname amtype", _pg_am),
@@ -471,7 +507,7 @@ PG_TABLES: Final[tuple[SystemTable, ...]] = (
         PG_CATALOG,
         "pg_proc",
         "oid:o proname pronamespace:o proowner:o prolang:o prokind prosecdef:b proleakproof:b proisstrict:b "
-        "proretset:b provolatile proparallel pronargs:s prorettype:o proargtypes prosrc proacl",
+        "proretset:b provolatile proparallel pronargs:s prorettype:o proargtypes:W prosrc proacl:T",
     ),
     _table(PG_CATALOG, "pg_description", "objoid:o classoid:o objsubid:i description"),
     _table(PG_CATALOG, "pg_inherits", "inhrelid:o inhparent:o inhseqno:i inhdetachpending:b"),
@@ -487,11 +523,11 @@ PG_TABLES: Final[tuple[SystemTable, ...]] = (
         "seqrelid:o seqtypid:o seqstart:o seqincrement:o seqmax:o seqmin:o seqcache:o seqcycle:b",
     ),
     _table(PG_CATALOG, "pg_sequences", "schemaname sequencename sequenceowner"),
-    _table(PG_CATALOG, "pg_policy", "oid:o polname polrelid:o polcmd polpermissive:b polroles polqual polwithcheck"),
+    _table(PG_CATALOG, "pg_policy", "oid:o polname polrelid:o polcmd polpermissive:b polroles:O polqual polwithcheck"),
     _table(
         PG_CATALOG,
         "pg_statistic_ext",
-        "oid:o stxrelid:o stxname stxnamespace:o stxowner:o stxstattarget:i stxkeys stxkind",
+        "oid:o stxrelid:o stxname stxnamespace:o stxowner:o stxstattarget:i stxkeys:V stxkind:T",
     ),
     _table(
         PG_CATALOG,
@@ -499,15 +535,15 @@ PG_TABLES: Final[tuple[SystemTable, ...]] = (
         "oid:o pubname pubowner:o puballtables:b pubinsert:b pubupdate:b pubdelete:b pubtruncate:b pubviaroot:b",
     ),
     _table(PG_CATALOG, "pg_publication_namespace", "oid:o pnpubid:o pnnspid:o"),
-    _table(PG_CATALOG, "pg_publication_rel", "oid:o prpubid:o prrelid:o prqual prattrs"),
+    _table(PG_CATALOG, "pg_publication_rel", "oid:o prpubid:o prrelid:o prqual prattrs:V"),
     _table(PG_CATALOG, "pg_rewrite", "oid:o rulename ev_class:o ev_type ev_enabled is_instead:b"),
     _table(PG_CATALOG, "pg_depend", "classid:o objid:o objsubid:i refclassid:o refobjid:o refobjsubid:i deptype"),
-    _table(PG_CATALOG, "pg_foreign_table", "ftrelid:o ftserver:o ftoptions"),
-    _table(PG_CATALOG, "pg_tablespace", "oid:o spcname spcowner:o spcacl spcoptions", _pg_tablespace),
+    _table(PG_CATALOG, "pg_foreign_table", "ftrelid:o ftserver:o ftoptions:T"),
+    _table(PG_CATALOG, "pg_tablespace", "oid:o spcname spcowner:o spcacl:T spcoptions:T", _pg_tablespace),
     _table(
         PG_CATALOG,
         "pg_language",
-        "oid:o lanname lanowner:o lanispl:b lanpltrusted:b lanplcallfoid:o laninline:o lanvalidator:o lanacl",
+        "oid:o lanname lanowner:o lanispl:b lanpltrusted:b lanplcallfoid:o laninline:o lanvalidator:o lanacl:T",
     ),
     _table(
         PG_CATALOG,
@@ -518,6 +554,7 @@ PG_TABLES: Final[tuple[SystemTable, ...]] = (
         PG_CATALOG,
         "pg_opclass",
         "oid:o opcmethod:o opcname opcnamespace:o opcowner:o opcfamily:o opcintype:o opcdefault:b opckeytype:o",
+        _pg_opclass,
     ),
     _table(PG_CATALOG, "pg_opfamily", "oid:o opfmethod:o opfname opfnamespace:o opfowner:o"),
     _table(PG_CATALOG, "pg_cast", "oid:o castsource:o casttarget:o castfunc:o castcontext castmethod"),
@@ -526,11 +563,15 @@ PG_TABLES: Final[tuple[SystemTable, ...]] = (
         "pg_conversion",
         "oid:o conname connamespace:o conowner:o conforencoding:i contoencoding:i conproc condefault:b",
     ),
-    _table(PG_CATALOG, "pg_event_trigger", "oid:o evtname evtevent evtowner:o evtfoid:o evtenabled evttags"),
-    _table(PG_CATALOG, "pg_default_acl", "oid:o defaclrole:o defaclnamespace:o defaclobjtype defaclacl"),
-    _table(PG_CATALOG, "pg_foreign_server", "oid:o srvname srvowner:o srvfdw:o srvtype srvversion srvacl srvoptions"),
+    _table(PG_CATALOG, "pg_event_trigger", "oid:o evtname evtevent evtowner:o evtfoid:o evtenabled evttags:T"),
+    _table(PG_CATALOG, "pg_default_acl", "oid:o defaclrole:o defaclnamespace:o defaclobjtype defaclacl:T"),
     _table(
-        PG_CATALOG, "pg_foreign_data_wrapper", "oid:o fdwname fdwowner:o fdwhandler:o fdwvalidator:o fdwacl fdwoptions"
+        PG_CATALOG, "pg_foreign_server", "oid:o srvname srvowner:o srvfdw:o srvtype srvversion srvacl:T srvoptions:T"
+    ),
+    _table(
+        PG_CATALOG,
+        "pg_foreign_data_wrapper",
+        "oid:o fdwname fdwowner:o fdwhandler:o fdwvalidator:o fdwacl:T fdwoptions:T",
     ),
     _table(PG_CATALOG, "pg_shdescription", "objoid:o classoid:o description"),
     _table(INFORMATION_SCHEMA, "schemata", "catalog_name schema_name schema_owner", _is_schemata),

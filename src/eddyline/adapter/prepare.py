@@ -33,6 +33,7 @@ from eddyline.repr.types import (
     UUID,
     Kind,
     SqlType,
+    array_type,
 )
 from eddyline.sql.bind_statement import bind_statement
 from eddyline.sql.catalog_view import CatalogView
@@ -143,8 +144,16 @@ def _python_type(value: Any) -> SqlType | None:
             return INTERVAL
         case uuid.UUID():
             return UUID
+        case list():
+            known = [t for v in _leaves(value) if (t := _python_type(v)) is not None]
+            return array_type(known[0] if known and all(t == known[0] for t in known) else TEXT)
         case _:
             return None
+
+
+def _leaves(values: Any) -> list[Any]:
+    """What stands in lists, however deep."""
+    return [leaf for v in values for leaf in _leaves(v)] if isinstance(values, list) else [values]
 
 
 def _check_sequence(parameters: object) -> None:

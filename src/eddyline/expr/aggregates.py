@@ -6,10 +6,12 @@ from collections.abc import Sequence
 
 from eddyline.expr.registry import AggregateOverload, declare_aggregate
 from eddyline.repr.types import (
+    ARRAY_KINDS,
     BIGINT,
     BOOLEAN,
     BYTEA,
     DOUBLE,
+    ELEMENT_KINDS,
     INTERVAL,
     NUMERIC,
     REAL,
@@ -35,6 +37,7 @@ _ORDERED = (
     K.TIMESTAMP,
     K.TIMESTAMPTZ,
     K.INTERVAL,
+    *ELEMENT_KINDS,
 )
 _DEVIATIONS = {
     "stddev": "stddev_samp",
@@ -52,6 +55,10 @@ def _own_scale(types: Sequence[SqlType]) -> SqlType:
 
 def _own_type(types: Sequence[SqlType]) -> SqlType:
     return types[0]
+
+
+def _own_array(types: Sequence[SqlType]) -> SqlType:
+    return SqlType(ARRAY_KINDS[types[0].kind], types[0].precision, types[0].scale, types[0].length)
 
 
 def _one(name: str, kind: Kind, result: SqlType, func: str | None = None) -> None:
@@ -93,6 +100,7 @@ def _declare_others() -> None:
         for kind in (K.REAL, K.DOUBLE):
             _one(name, kind, DOUBLE, func)
     declare_aggregate(
+        *(AggregateOverload("array_agg", (kind,), _own_array, "array_agg") for kind in ARRAY_KINDS),
         AggregateOverload("string_agg", (K.TEXT, K.TEXT), TEXT, "string_agg"),
         AggregateOverload("string_agg", (K.BYTEA, K.BYTEA), BYTEA, "string_agg"),
     )

@@ -14,6 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from eddyline.errors import DatabaseError, make_error
+from eddyline.expr.array_binary import ElementBytes, array_octets, read_array
 from eddyline.expr.interval import INTERVAL_DTYPE
 from eddyline.expr.ir import LiteralValue
 from eddyline.expr.layout import fixed_array, validity, values_of
@@ -21,7 +22,7 @@ from eddyline.expr.literals import literal_scalar
 from eddyline.expr.text_output import padded, text_of
 from eddyline.expr.timezone import UTC, Zone
 from eddyline.kernels.wire import append_cells, begin_messages, decimal_binary, decimal_binary_sizes
-from eddyline.repr.types import Kind, SqlType, arrow_type
+from eddyline.repr.types import Kind, SqlType, arrow_type, is_array
 
 __all__ = [
     "BadValue",
@@ -65,8 +66,11 @@ def text_cells(array: pa.Array, sql_type: SqlType, zone: Zone = UTC) -> Cells:
 
 def binary_cells(array: pa.Array, sql_type: SqlType) -> Cells:
     """The values in binary form.  Cost: linear, in kernels and NumPy."""
+    if is_array(sql_type):
+        offsets, octets = array_octets(array, sql_type, _element_bytes)
+        return Cells(offsets, octets, _valid(array))
     match sql_type.kind:
-        case Kind.TEXT | Kind.VARCHAR | Kind.BPCHAR:
+        case Kind.TEXT | Kind.VARCHAR | Kind.BPCHAR | Kind.JSON:
             return _varlen(padded(array, sql_type))
         case Kind.BYTEA:
             return _varlen(array)
@@ -96,6 +100,11 @@ def binary_cells(array: pa.Array, sql_type: SqlType) -> Cells:
         case Kind.UUID:
             return _fixed(values_of(array, np.dtype("V16")), array)
     raise ValueError(f"{sql_type} has no binary form")
+
+
+def _element_bytes(array: pa.Array, sql_type: SqlType) -> ElementBytes:
+    cells = binary_cells(array, sql_type)
+    return cells.data, cells.offsets, cells.valid.view(np.bool_) if len(cells.valid) else None
 
 
 def _valid(array: pa.Array) -> npt.NDArray[np.uint8]:
@@ -183,6 +192,8 @@ def parse_binary(data: bytes, sql_type: SqlType) -> LiteralValue:
     22P03 for bytes that are no value of it, 22021 for text that is not UTF-8, 22003 and 22008 for values that are out
     of range here.
     """
+    if is_array(sql_type):
+        return read_array(data, sql_type, parse_binary)
     kind = sql_type.kind
     if kind in _TEXTS:
         return _text(data)
@@ -307,7 +318,7 @@ def read_column(
     """A column of ``kind`` without modifiers: value *i* has ``lengths[i]`` bytes (-1: NULL) of ``data`` from
     ``starts[i]`` on.  With a bad value the column is of no use.
 
-    Cost: linear, in NumPy; numerics take a Python step each.
+    Cost: linear, in NumPy; numerics and arrays take a Python step each.
     """
     sql_type, valid = SqlType(kind), lengths >= 0
     if not valid.any():
@@ -371,8 +382,8 @@ def _from_2000(
 def _read_varlen(
     data: npt.NDArray[np.uint8], starts: npt.NDArray[np.int64], lengths: npt.NDArray[np.int64], sql_type: SqlType
 ) -> tuple[pa.Array, BadValue | None]:
-    if sql_type.kind is Kind.NUMERIC:
-        return _read_numerics(data, starts, lengths)
+    if sql_type.kind is Kind.NUMERIC or is_array(sql_type):
+        return _read_singly(data, starts, lengths, sql_type)
     sizes = np.maximum(lengths, 0)
     offsets = np.zeros(len(sizes) + 1, np.int64)
     np.cumsum(sizes, out=offsets[1:])
@@ -396,15 +407,14 @@ def _read_varlen(
     raise AssertionError("a value was refused that is text")
 
 
-def _read_numerics(
-    data: npt.NDArray[np.uint8], starts: npt.NDArray[np.int64], lengths: npt.NDArray[np.int64]
+def _read_singly(
+    data: npt.NDArray[np.uint8], starts: npt.NDArray[np.int64], lengths: npt.NDArray[np.int64], sql_type: SqlType
 ) -> tuple[pa.Array, BadValue | None]:
-    sql_type = SqlType(Kind.NUMERIC)
     raw = data.tobytes()
     scalars = []
     for row, (start, length) in enumerate(zip(starts.tolist(), lengths.tolist(), strict=True)):
         try:
-            literal = None if length < 0 else _read_numeric(raw[start : start + length])
+            literal = None if length < 0 else parse_binary(raw[start : start + length], sql_type)
         except DatabaseError as error:
             return None, BadValue(row, error)
         scalars.append(literal_scalar(literal, sql_type))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Final, Literal, TypeAlias
 
 from eddyline.expr.operators import same_type
-from eddyline.repr.types import Kind, SqlType, numeric
+from eddyline.repr.types import ELEMENT_KINDS, Kind, SqlType, numeric
 
 __all__ = ["CastContext", "cast_context", "category", "coerced_type", "common_modifiers", "is_preferred"]
 
@@ -24,6 +24,8 @@ _CATEGORIES: Final[dict[Kind, str]] = {
     K.INTERVAL: "T",
     K.BYTEA: "U",
     K.UUID: "U",
+    K.JSON: "U",
+    **dict.fromkeys(ELEMENT_KINDS, "A"),
     K.UNKNOWN: "X",
 }
 _PREFERRED: Final = frozenset({K.BOOLEAN, K.DOUBLE, K.TEXT, K.TIMESTAMPTZ, K.INTERVAL})
@@ -67,12 +69,15 @@ def cast_context(source: SqlType, target: SqlType) -> CastContext | None:
 def cast_context_of_kinds(source: Kind, target: Kind) -> CastContext | None:
     if source is target or source is K.UNKNOWN:
         return "implicit"
+    if source in ELEMENT_KINDS and target in ELEMENT_KINDS and not target.value.endswith("vector"):
+        return cast_context_of_kinds(ELEMENT_KINDS[source], ELEMENT_KINDS[target])
     known = _CASTS.get((source, target))
     if known is not None:
         return known
     if target in TEXTS:
         return "assignment"  # through the output function
-    return "explicit" if source in TEXTS and target is not K.UNKNOWN else None  # through the input function
+    readable = target not in (K.UNKNOWN, K.JSON)
+    return "explicit" if source in TEXTS and readable else None  # through the input function
 
 
 def category(kind: Kind) -> str:

@@ -19,6 +19,9 @@ from eddyline.expr.arithmetic import (
     int_column,
     out_of_range,
 )
+from eddyline.expr.array_cells import cells_of
+from eddyline.expr.array_layout import flattened, has_tails, joined, retailed
+from eddyline.expr.array_text import arrays_from_text
 from eddyline.expr.cast_rules import (
     TEXTS,
     CastContext,
@@ -39,11 +42,11 @@ from eddyline.expr.numeric_casts import (
     numeric_to_numeric,
     words_to_numeric,
 )
-from eddyline.expr.registry import Evaluated, failures, merge_errors
+from eddyline.expr.registry import Evaluated, RowErrors, failures, merge_errors
 from eddyline.expr.text_input import numeric_words_from_text, values_from_text
 from eddyline.expr.text_output import padded, text_of
 from eddyline.expr.timezone import UTC, Zone
-from eddyline.repr.types import Kind, SqlType, shows_blanks
+from eddyline.repr.types import TEXT, Kind, SqlType, element_type, is_array, shows_blanks
 
 __all__ = [
     "CastContext",
@@ -83,6 +86,8 @@ def cast_can_fail(source: SqlType, target: SqlType, *, explicit: bool) -> bool:
     """Whether some value of ``source`` cannot become a ``target``."""
     if target.kind in TEXTS:
         return target.length is not None and not explicit and source != target
+    if is_array(source) and is_array(target):
+        return cast_can_fail(element_type(source), element_type(target), explicit=explicit)
     if source.kind is target.kind:
         return source.kind is Kind.NUMERIC and not _only_relabels(source, target)
     if target.kind is Kind.NUMERIC and source.kind in INTEGER_LIMITS:
@@ -115,6 +120,8 @@ def cast_array(
 
 def _converted(array: pa.Array, source: SqlType, target: SqlType, *, explicit: bool, zone: Zone) -> Evaluated:
     """As the target's kind; of modifiers all but the precision of times."""
+    if is_array(target):
+        return _to_array(array, source, target, explicit=explicit, zone=zone)
     if target.kind in TEXTS:
         return _to_text(array, source, target, explicit=explicit, zone=zone)
     if source.kind in TEXTS:
@@ -169,6 +176,32 @@ def _from_text(array: pa.Array, target: SqlType, zone: Zone) -> Evaluated:
     words, errors = numeric_words_from_text(array)
     made = words_to_numeric(words, target, validity(array))
     return Evaluated(made.array, merge_errors(errors, made.errors))
+
+
+# --- arrays -----------------------------------------------------------------------------------------------------
+
+
+def _to_array(array: pa.Array, source: SqlType, target: SqlType, *, explicit: bool, zone: Zone) -> Evaluated:
+    """Text read, or an array whose elements are cast; an element's error is its array's."""
+    element = element_type(target)
+    if not is_array(source):
+        texts = padded(array, source)
+        return arrays_from_text(texts, target, lambda part: cast_array(part, TEXT, element, explicit=True, zone=zone))
+    before = element_type(source)
+    if before.kind is element.kind and element.precision is None and element.length is None:
+        return Evaluated(array)  # cells do not say how many digits are shown
+    elements, offsets = flattened(array, before)
+    made = cast_array(elements, before, element, explicit=explicit, zone=zone)
+    arrays = joined(cells_of(made.array, element), offsets, validity(array))
+    if has_tails(array).any():
+        arrays = retailed(arrays, array, element, before)
+    if made.errors is None:
+        return Evaluated(arrays)
+    rows = np.searchsorted(offsets, made.errors.rows, side="right") - 1
+    unique, first = np.unique(rows, return_index=True)
+    places = first.tolist()
+    states, messages = made.errors.sqlstates, made.errors.messages
+    return Evaluated(arrays, RowErrors(unique, [states[i] for i in places], [messages[i] for i in places], []))
 
 
 # --- numbers ----------------------------------------------------------------------------------------------------

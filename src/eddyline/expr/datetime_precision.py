@@ -17,6 +17,8 @@ __all__ = ["DATETIME_PRECISION", "rounded"]
 DATETIME_PRECISION: Final = 6
 _EPOCH_2000_US: Final = 946_684_800_000_000
 
+_ROUNDED: Final = (Kind.TIME, Kind.TIMESTAMP, Kind.TIMESTAMPTZ)
+
 
 def rounded(array: pa.Array, sql_type: SqlType) -> pa.Array:
     """The values of a time, timestamp or timestamptz column at the type's precision; others as they are.
@@ -24,7 +26,7 @@ def rounded(array: pa.Array, sql_type: SqlType) -> pa.Array:
     Halves go away from zero, which for timestamps is the start of 2000.  Where that would leave the range of the type
     the value stays.
     """
-    if sql_type.precision is None or sql_type.kind is Kind.NUMERIC or not len(array):
+    if sql_type.precision is None or sql_type.kind not in _ROUNDED or not len(array):
         return array
     unit = 10 ** (DATETIME_PRECISION - sql_type.precision)
     micros = integers(array)

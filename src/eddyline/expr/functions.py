@@ -6,7 +6,8 @@ the import below; nobody else imports ``registry`` for look-ups, because it is e
 Implementation ids that no SQL name resolves to, for the binder and the planner (``Call.func``):
 ``eq ne lt le gt ge`` (two arguments of one kind), ``is_distinct_from``, ``is_not_distinct_from``, ``is_null``,
 ``is_not_null``, ``not``, ``is_true``, ``is_not_true``, ``is_false``, ``is_not_false``, ``is_unknown``,
-``is_not_unknown``.
+``is_not_unknown``, ``make_array``, ``stack_arrays``, ``array_element``, ``array_slice``, ``array_subscripts``, and
+``any_…`` and ``all_…`` before the name of a comparison.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from __future__ import annotations
 from eddyline.expr import (
     aggregates,
     arithmetic,
+    array_functions,
     bytea_functions,
     comparison,
     datetime_arithmetic,
@@ -21,6 +23,7 @@ from eddyline.expr import (
     datetime_parts,
     datetime_truncate,
     interval_arithmetic,
+    json_functions,
     numeric_functions,
     numeric_transcendental,
     operators,
@@ -58,6 +61,7 @@ __all__ = [
 FUNCTION_MODULES = (
     aggregates,
     arithmetic,
+    array_functions,
     bytea_functions,
     comparison,
     datetime_arithmetic,
@@ -65,6 +69,7 @@ FUNCTION_MODULES = (
     datetime_parts,
     datetime_truncate,
     interval_arithmetic,
+    json_functions,
     numeric_functions,
     numeric_transcendental,
     operators,

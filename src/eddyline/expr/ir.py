@@ -137,8 +137,8 @@ class AggregateCall(msgspec.Struct, frozen=True):
     """One aggregate of a Reduce.
 
     ``func``: count (no args: ``count(*)``), sum, avg, min, max, bool_and, bool_or, bit_and, bit_or, bit_xor,
-    stddev_pop, stddev_samp, var_pop, var_samp, string_agg.  ``order_by`` pairs an expression over the input with
-    (desc, nulls_first).
+    stddev_pop, stddev_samp, var_pop, var_samp, string_agg, array_agg.  ``order_by`` pairs an expression over the input
+    with (desc, nulls_first).
     """
 
     func: str

@@ -1,7 +1,8 @@
 """Literals: their physical scalars as Arrow scalars and as Python values, and back.
 
 Python values: bool, int, float, ``Decimal`` (with its display scale), str, bytes, ``date``, ``time``, ``datetime``
-(naive, or aware for timestamptz), ``Interval``, ``UUID``.  Dates and timestamps outside Python's range, infinities
+(naive, or aware for timestamptz), ``Interval``, ``UUID``, lists of such for arrays.
+Dates and timestamps outside Python's range, infinities
 included, stay text as PostgreSQL prints it.
 """
 
@@ -17,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from eddyline.errors import make_error
+from eddyline.expr.array_layout import literal_from_nested, nested_of
 from eddyline.expr.datetime_text import (
     format_date,
     format_timestamp,
@@ -31,7 +33,7 @@ from eddyline.expr.interval_text import parse_interval
 from eddyline.expr.ir import LiteralValue
 from eddyline.expr.layout import EXACT, pack_numeric, unpack_numeric
 from eddyline.repr.interval import Interval
-from eddyline.repr.types import Kind, SqlType, arrow_type
+from eddyline.repr.types import Kind, SqlType, arrow_type, element_type, is_array
 
 __all__ = [
     "PythonValue",
@@ -54,6 +56,7 @@ PythonValue: TypeAlias = (
     | datetime.datetime
     | Interval
     | uuid.UUID
+    | list[Any]
     | None
 )
 
@@ -110,7 +113,7 @@ def _made_scalar(value: LiteralValue, sql_type: SqlType) -> pa.Scalar:
     if kind is Kind.INTERVAL:
         parts = tuple(int(part) for part in str(value).split())
         return pa.scalar(np.array([parts], INTERVAL_DTYPE).tobytes(), layout)
-    if kind in (Kind.BYTEA, Kind.UUID):
+    if kind in (Kind.BYTEA, Kind.UUID) or is_array(sql_type):
         return pa.scalar(bytes.fromhex(str(value)), layout)
     return pa.scalar(value, layout)
 
@@ -139,7 +142,7 @@ def scalar_literal(scalar: pa.Scalar, sql_type: SqlType) -> LiteralValue:
     if kind is Kind.INTERVAL:
         months, days, micros = np.frombuffer(value, INTERVAL_DTYPE)[0].tolist()
         return f"{months} {days} {micros}"
-    if kind in (Kind.BYTEA, Kind.UUID):
+    if kind in (Kind.BYTEA, Kind.UUID) or is_array(sql_type):
         text: str = value.hex()
         return text
     result: LiteralValue = value
@@ -150,6 +153,8 @@ def literal_to_python(value: LiteralValue, sql_type: SqlType) -> PythonValue:
     """The Python value of a literal."""
     if value is None:
         return None
+    if is_array(sql_type):
+        return _mapped(nested_of(value, sql_type), element_type(sql_type))
     match sql_type.kind:
         case Kind.NUMERIC:
             return Decimal(str(value))
@@ -169,6 +174,11 @@ def literal_to_python(value: LiteralValue, sql_type: SqlType) -> PythonValue:
         case Kind.BPCHAR:
             return str(value).ljust(sql_type.length or 0)
     return value
+
+
+def _mapped(values: list[Any], element: SqlType) -> list[Any]:
+    """Lists of literals as lists of Python values."""
+    return [_mapped(v, element) if isinstance(v, list) else literal_to_python(v, element) for v in values]
 
 
 def _python_date(days: int) -> PythonValue:
@@ -201,11 +211,26 @@ def literal_from_python(value: PythonValue, sql_type: SqlType) -> LiteralValue:
     """
     if value is None:
         return None
+    if is_array(sql_type):
+        return _from_list(value, sql_type)
     kind = sql_type.kind
     converted = _CONVERSIONS[kind](value) if kind in _CONVERSIONS else _plain(value, sql_type)
     if converted is None:
         raise make_error("42804", f"a value of type {type(value).__name__} cannot be used as {sql_type}")
     return converted
+
+
+def _from_list(value: PythonValue, sql_type: SqlType) -> LiteralValue:
+    """Of a list, a tuple or a NumPy array, nested as deep as there are dimensions."""
+    if isinstance(value, np.ndarray):
+        value = value.tolist()
+    if not isinstance(value, list | tuple):
+        raise make_error("42804", f"a value of type {type(value).__name__} cannot be used as {sql_type}")
+    return literal_from_nested(_literals(value, element_type(sql_type)), sql_type)
+
+
+def _literals(values: Any, element: SqlType) -> list[Any]:
+    return [_literals(v, element) if isinstance(v, list | tuple) else literal_from_python(v, element) for v in values]
 
 
 def _plain(value: PythonValue, sql_type: SqlType) -> LiteralValue:

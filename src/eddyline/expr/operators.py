@@ -18,7 +18,7 @@ K = Kind
 MAX_STATIC_SCALE = 20
 INTEGERS = {K.SMALLINT: SMALLINT, K.INTEGER: INTEGER, K.BIGINT: BIGINT}
 FLOATS = {K.REAL: REAL, K.DOUBLE: DOUBLE}
-COMPARABLE = tuple(k for k in Kind if k is not K.UNKNOWN)
+COMPARABLE = tuple(k for k in Kind if k not in (K.UNKNOWN, K.JSON))
 COMPARISONS = {"=": "eq", "<>": "ne", "<": "lt", "<=": "le", ">": "gt", ">=": "ge"}
 _CROSS: tuple[tuple[Kind, Kind, Kind], ...] = (
     (K.SMALLINT, K.INTEGER, K.INTEGER),

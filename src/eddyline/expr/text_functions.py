@@ -22,7 +22,7 @@ from eddyline.expr.registry import Arguments, Evaluated, Overload, declare, fail
 from eddyline.expr.rowwise import map_rows
 from eddyline.expr.text_output import padded, text_of
 from eddyline.expr.text_slices import Characters, bytes_of, offsets_of
-from eddyline.repr.types import INTEGER, TEXT, Kind, SqlType, shows_blanks
+from eddyline.repr.types import ELEMENT_KINDS, INTEGER, TEXT, Kind, SqlType, shows_blanks
 
 __all__ = ["MAX_BYTES", "TOO_LONG", "lower_text", "lowered", "raised"]
 
@@ -347,7 +347,7 @@ declare(
     *(
         Overload("||", pair, TEXT, "text_concat", evaluated=(K.TEXT, K.TEXT))
         for kind in Kind
-        if kind not in (K.TEXT, K.VARCHAR, K.BPCHAR, K.UNKNOWN)
+        if kind not in (K.TEXT, K.VARCHAR, K.BPCHAR, K.UNKNOWN, *ELEMENT_KINDS)
         for pair in ((K.TEXT, kind), (kind, K.TEXT))
     ),
     *(

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from eddyline.expr.array_text import arrays_to_text
 from eddyline.expr.datetime_text import (
     dates_to_text,
     intervals_to_text,
@@ -22,7 +23,7 @@ from eddyline.expr.layout import numeric_words, validity
 from eddyline.expr.rowwise import map_rows
 from eddyline.expr.timezone import UTC, Zone
 from eddyline.kernels.numeric import numeric_format, numeric_text_sizes
-from eddyline.repr.types import Kind, SqlType
+from eddyline.repr.types import Kind, SqlType, is_array
 
 __all__ = ["format_float", "padded", "text_of"]
 
@@ -44,6 +45,8 @@ def text_of(array: pa.Array, sql_type: SqlType, zone: Zone = UTC) -> pa.Array:
 
     ``zone``: the time zone in which a timestamptz is shown.
     """
+    if is_array(sql_type):
+        return arrays_to_text(array, sql_type, lambda part, element: padded(text_of(part, element, zone), element))
     match sql_type.kind:
         case Kind.BOOLEAN:
             return pc.if_else(array, pa.scalar("t", _TEXT), pa.scalar("f", _TEXT))
@@ -55,7 +58,7 @@ def text_of(array: pa.Array, sql_type: SqlType, zone: Zone = UTC) -> pa.Array:
             return map_rows([array.view(pa.int32())], _real_text, _TEXT).array
         case Kind.DOUBLE:
             return map_rows([array.view(pa.int64())], _double_text, _TEXT).array
-        case Kind.TEXT | Kind.VARCHAR | Kind.BPCHAR:
+        case Kind.TEXT | Kind.VARCHAR | Kind.BPCHAR | Kind.JSON:
             return array
         case Kind.BYTEA:
             return map_rows([array], lambda value: "\\x" + value.hex(), _TEXT).array

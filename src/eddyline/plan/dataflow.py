@@ -130,7 +130,7 @@ class ReduceFunctions(enum.Enum):
     """How a Reduce keeps its state."""
 
     ACCUMULABLE = "accumulable"  # count, sum, avg, bool_*, stddev*, var*: accumulators in a private table
-    BASIC = "basic"  # string_agg: recomputed from the group's arranged rows
+    BASIC = "basic"  # string_agg, array_agg: recomputed from the group's arranged rows
 
 
 class Reduce(msgspec.Struct, frozen=True, tag_field="op", tag="reduce"):

@@ -19,7 +19,7 @@ from eddyline.plan.predicates import fallible
 
 __all__ = ["lower_reduce"]
 
-_BASIC = frozenset({"string_agg"})
+_BASIC = frozenset({"string_agg", "array_agg"})
 _EXTREMES = frozenset({"min", "max"})
 #: DISTINCT makes no difference to these
 _IDEMPOTENT = frozenset({"min", "max", "bool_and", "bool_or", "every", "bit_and", "bit_or"})
@@ -88,7 +88,9 @@ def _guarded(call: AggregateCall) -> AggregateCall:
     def guard(expr: Expr) -> Expr:
         return Case(((condition, expr),), Literal(None, expr.type), expr.type)
 
-    # The first argument decides: every aggregate skips rows where it is NULL.
+    # The first argument decides: every aggregate skips rows where it is NULL, but for array_agg, which asks a second.
+    if call.func == "array_agg":
+        return _array_under(call, condition)
     args = (guard(call.args[0]), *(guard(a) if fallible(a) else a for a in call.args[1:]))
     # Under DISTINCT an ORDER BY item is an argument, and must stay the same one.
     changed = {expression_key(old): new for old, new in zip(call.args, args, strict=True)}
@@ -96,6 +98,17 @@ def _guarded(call: AggregateCall) -> AggregateCall:
         (changed.get(expression_key(e), guard(e) if fallible(e) else e), d, n) for e, d, n in call.order_by
     )
     return msgspec.structs.replace(call, args=args, order_by=order_by, filter=None)
+
+
+def _array_under(call: AggregateCall, condition: Expr) -> AggregateCall:
+    """array_agg with its condition as its second argument."""
+
+    def guard(expr: Expr) -> Expr:
+        return Case(((condition, expr),), Literal(None, expr.type), expr.type) if fallible(expr) else expr
+
+    changed = {expression_key(call.args[0]): guard(call.args[0])}
+    order_by = tuple((changed.get(expression_key(e), guard(e)), d, n) for e, d, n in call.order_by)
+    return msgspec.structs.replace(call, args=(guard(call.args[0]), condition), order_by=order_by, filter=None)
 
 
 def _over_columns(call: AggregateCall, column: Callable[[Expr], Expr]) -> AggregateCall:

@@ -115,7 +115,10 @@ class Filter(msgspec.Struct, frozen=True, dict=True, tag_field="op", tag="filter
 
 
 class FlatMap(msgspec.Struct, frozen=True, dict=True, tag_field="op", tag="flat_map"):
-    """Each input row times the rows of a table function; its columns are appended.  ``func``: generate_series."""
+    """Each input row times the rows of a table function; its columns are appended.
+
+    ``func``: generate_series, or unnest of arrays side by side, whose last column numbers the rows.
+    """
 
     input: Relation
     func: str

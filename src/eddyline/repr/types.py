@@ -29,10 +29,14 @@ timestamp         timestamp[us]                 ±infinity are the int64 extreme
 timestamptz       timestamp[us, UTC]            same
 interval          fixed_size_binary(16)         little-endian int32 months, int32 days, int64 µs
 uuid              fixed_size_binary(16)         big-endian, as printed
+json              large_string                  as it is written; results only, not in tables
+arrays            large_binary                  see ``expr.array_layout``; ordered and equal as their bytes are
 ================  ============================  =====================================================
 
 A numeric's ``scale`` is a fact about representation (all values show that many digits), not a constraint; a
 declared ``numeric(p, s)`` has both.  ``precision`` is set only on declared types.
+
+Each type of element has a kind of array, whose modifiers are those of the elements.
 """
 
 from __future__ import annotations
@@ -44,14 +48,17 @@ import msgspec
 import pyarrow as pa
 
 __all__ = [
+    "ARRAY_KINDS",
     "BIGINT",
     "BOOLEAN",
     "BPCHAR",
     "BYTEA",
     "DATE",
     "DOUBLE",
+    "ELEMENT_KINDS",
     "INTEGER",
     "INTERVAL",
+    "JSON",
     "NUMERIC",
     "REAL",
     "SMALLINT",
@@ -64,7 +71,11 @@ __all__ = [
     "VARCHAR",
     "Kind",
     "SqlType",
+    "array_type",
     "arrow_type",
+    "element_type",
+    "is_array",
+    "is_vector",
     "numeric",
     "shows_blanks",
 ]
@@ -90,6 +101,25 @@ class Kind(enum.Enum):
     TIMESTAMPTZ = "timestamp with time zone"
     INTERVAL = "interval"
     UUID = "uuid"
+    JSON = "json"
+    BOOLEAN_ARRAY = "boolean[]"
+    SMALLINT_ARRAY = "smallint[]"
+    INTEGER_ARRAY = "integer[]"
+    BIGINT_ARRAY = "bigint[]"
+    NUMERIC_ARRAY = "numeric[]"
+    REAL_ARRAY = "real[]"
+    DOUBLE_ARRAY = "double precision[]"
+    TEXT_ARRAY = "text[]"
+    VARCHAR_ARRAY = "character varying[]"
+    BPCHAR_ARRAY = "character[]"
+    BYTEA_ARRAY = "bytea[]"
+    DATE_ARRAY = "date[]"
+    TIME_ARRAY = "time without time zone[]"
+    TIMESTAMP_ARRAY = "timestamp without time zone[]"
+    TIMESTAMPTZ_ARRAY = "timestamp with time zone[]"
+    UUID_ARRAY = "uuid[]"
+    INT2VECTOR = "int2vector"  # smallint, of one dimension that counts from 0
+    OIDVECTOR = "oidvector"  # bigint, the same
     UNKNOWN = "unknown"  # an untyped literal; binder only, never in a plan
 
 
@@ -102,6 +132,10 @@ class SqlType(msgspec.Struct, frozen=True):
     length: int | None = None  # varchar(n), char(n)
 
     def __str__(self) -> str:
+        if self.kind in _VECTORS:
+            return self.kind.value
+        if self.kind in ELEMENT_KINDS:
+            return f"{element_type(self)}[]"
         if self.precision is not None and self.kind is Kind.NUMERIC:
             return f"numeric({self.precision},{self.scale or 0})"
         if self.precision is not None:
@@ -111,6 +145,16 @@ class SqlType(msgspec.Struct, frozen=True):
             return f"{self.kind.value}({self.length})"
         return self.kind.value
 
+
+#: of every kind of array the kind of its elements
+ELEMENT_KINDS: Final = {
+    **{kind: Kind(kind.value[:-2]) for kind in Kind if kind.value.endswith("[]")},
+    Kind.INT2VECTOR: Kind.SMALLINT,
+    Kind.OIDVECTOR: Kind.BIGINT,
+}
+_VECTORS: Final = frozenset({Kind.INT2VECTOR, Kind.OIDVECTOR})
+#: the arrays that SQL has a name for: all but the vectors
+ARRAY_KINDS: Final = {element: array for array, element in ELEMENT_KINDS.items() if array not in _VECTORS}
 
 BOOLEAN: Final = SqlType(Kind.BOOLEAN)
 SMALLINT: Final = SqlType(Kind.SMALLINT)
@@ -129,12 +173,33 @@ TIMESTAMP: Final = SqlType(Kind.TIMESTAMP)
 TIMESTAMPTZ: Final = SqlType(Kind.TIMESTAMPTZ)
 INTERVAL: Final = SqlType(Kind.INTERVAL)
 UUID: Final = SqlType(Kind.UUID)
+JSON: Final = SqlType(Kind.JSON)
 UNKNOWN: Final = SqlType(Kind.UNKNOWN)
 
 
 def shows_blanks(sql_type: SqlType) -> bool:
     """Whether values are stored with trailing blanks that no comparison sees (bpchar without a length)."""
     return sql_type.kind is Kind.BPCHAR and sql_type.length is None
+
+
+def is_array(sql_type: SqlType) -> bool:
+    return sql_type.kind in ELEMENT_KINDS
+
+
+def is_vector(sql_type: SqlType) -> bool:
+    """Whether it is int2vector or oidvector."""
+    return sql_type.kind in _VECTORS
+
+
+def element_type(array: SqlType) -> SqlType:
+    """The type of an array's elements, modifiers included; KeyError for what is no array."""
+    return SqlType(ELEMENT_KINDS[array.kind], array.precision, array.scale, array.length)
+
+
+def array_type(element: SqlType) -> SqlType | None:
+    """The type of arrays of ``element``; None for intervals and for arrays, which have none."""
+    kind = ARRAY_KINDS.get(element.kind)
+    return None if kind is None else SqlType(kind, element.precision, element.scale, element.length)
 
 
 def numeric(scale: int | None, precision: int | None = None) -> SqlType:
@@ -159,13 +224,18 @@ _ARROW: dict[Kind, pa.DataType] = {
     Kind.TIMESTAMPTZ: pa.timestamp("us", tz="UTC"),
     Kind.INTERVAL: pa.binary(16),
     Kind.UUID: pa.binary(16),
+    Kind.JSON: pa.large_string(),
 }
+
+_ARRAYS: Final = pa.large_binary()
 
 NUMERIC_BYTES: Final = 24
 
 
 def arrow_type(sql_type: SqlType) -> pa.DataType:
     """The physical layout of a column of ``sql_type``; it is an error to ask for UNKNOWN's."""
+    if sql_type.kind in ELEMENT_KINDS:
+        return _ARRAYS
     if sql_type.kind is Kind.NUMERIC:
         if sql_type.scale is None:
             return pa.binary(NUMERIC_BYTES)

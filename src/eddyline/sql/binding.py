@@ -51,7 +51,8 @@ class Block:
     inside_aggregate: bool = False
     aggregates: dict[int, AggregateCall] = field(default_factory=dict)
     groupings: dict[int, tuple[Expr, ...]] = field(default_factory=dict)
-    series: dict[int, tuple[Expr, ...]] = field(default_factory=dict)  # generate_series in the SELECT list
+    #: set-returning functions in the SELECT list, by their columns: FlatMap's function, arguments
+    series: dict[int, tuple[str, tuple[Expr, ...]]] = field(default_factory=dict)
     # first position at which each column was mentioned outside an aggregate: for 42803
     mentions: dict[int, int | None] = field(default_factory=dict)
 
@@ -79,6 +80,15 @@ class SubselectResult(Protocol):
     @property
     def single_row(self) -> bool: ...
 
+    @property
+    def order(self) -> tuple[tuple[int, bool, bool], ...]: ...
+
+
+class Subselect(Protocol):
+    """Binds a nested SELECT.  ``ordered``: ``order`` says how its rows are sorted, by columns that its node has."""
+
+    def __call__(self, node: AstNode, context: Context, *, ordered: bool = False) -> SubselectResult: ...
+
 
 @dataclass(eq=False)
 class Binding:
@@ -87,7 +97,7 @@ class Binding:
     catalog: CatalogView
     parameters: Parameters
     locate: Locate
-    subselect: Callable[[AstNode, Context], SubselectResult]
+    subselect: Subselect
     ids: Ids = field(default_factory=Ids)
     owners: dict[int, Block] = field(default_factory=dict)
 

@@ -50,6 +50,7 @@ INTEGER_RANGES: Final = {
 }
 _MAX_DIGITS: Final = 38
 _FLOATS: Final = (Kind.REAL, Kind.DOUBLE)
+_ZONED: Final = (Kind.TIMESTAMPTZ, Kind.TIMESTAMPTZ_ARRAY)
 _TEXT_KINDS: Final = (Kind.TEXT, Kind.VARCHAR, Kind.BPCHAR)
 
 
@@ -187,7 +188,7 @@ def _cast(expr: Expr, target: SqlType, *, explicit: bool, zone: str | None = Non
         and same_layout(source, target)
     ):
         return expr
-    zoned = (source.kind is Kind.TIMESTAMPTZ) != (target.kind is Kind.TIMESTAMPTZ)
+    zoned = (source.kind in _ZONED) != (target.kind in _ZONED)
     return Cast(expr, target, explicit, zone if zoned else None)
 
 

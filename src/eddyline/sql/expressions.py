@@ -16,8 +16,15 @@ from eddyline.errors import make_error, unsupported
 from eddyline.expr.casts import cast_context
 from eddyline.expr.datetime_precision import DATETIME_PRECISION
 from eddyline.expr.ir import Call, Case, Coalesce, Expr, Literal
-from eddyline.repr.types import BOOLEAN, INTERVAL, TEXT, TIMESTAMPTZ, UNKNOWN, Kind, SqlType
+from eddyline.repr.types import BOOLEAN, INTERVAL, TEXT, TIMESTAMPTZ, UNKNOWN, Kind, SqlType, is_array
 from eddyline.sql.algebra import Subquery, SubqueryKind
+from eddyline.sql.array_expressions import (
+    array_of,
+    array_query,
+    bind_quantified_value,
+    bind_subscripts,
+    quantified_items,
+)
 from eddyline.sql.ast import AstNode, enum_name, expect_fields, kind_of, name_list, start_of, unwrap, words
 from eddyline.sql.binding import Context, RowValue
 from eddyline.sql.columns import bind_column
@@ -42,17 +49,10 @@ from eddyline.sql.conversion import (
 from eddyline.sql.functions import bind_function, bind_grouping
 from eddyline.sql.membership import bind_in_list, bind_quantified_array, bind_sublink
 from eddyline.sql.resolution import bind_operator, target_type
-from eddyline.sql.system_functions import (
-    expand_any,
-    expand_array,
-    expand_cast,
-    expand_procedure,
-    expand_subscript,
-    expand_value,
-)
+from eddyline.sql.system_functions import expand_cast, expand_procedure, expand_value
 from eddyline.sql.type_names import type_of_name
 
-__all__ = ["bind", "bind_boolean", "bind_value"]
+__all__ = ["bind", "bind_boolean", "bind_value", "cast_to"]
 
 _FAMILIES: Final = (
     (Kind.SMALLINT, Kind.INTEGER, Kind.BIGINT),
@@ -283,22 +283,12 @@ def _between(node: AstNode, context: Context) -> Expr:
 def _quantified(node: AstNode, context: Context) -> Expr:
     left = bind(node.lexpr, context)
     every = enum_name(node, "kind") == "AEXPR_OP_ALL"
-    right = node.rexpr
-    expanded = None if every else expand_any(node.lexpr, right, _operator_name(node, context))
-    if expanded is not None:
-        return bind(expanded, context)
-    if kind_of(right) == "type_cast" and kind_of(right.type_cast.arg) == "a_array_expr":
-        raise unsupported("a cast to an array type", position=context.at(node))
-    if kind_of(right) != "a_array_expr":
-        raise unsupported(
-            "ANY/ALL over an array value",
-            position=context.at(node),
-            hint="List the values, as in IN ($1, $2) or ANY (ARRAY[$1, $2]).",
-        )
-    items = [bind(e, context) for e in right.a_array_expr.elements]
-    return bind_quantified_array(
-        context, left, _operator_name(node, context), items, every=every, position=context.at(node)
-    )
+    name, position = _operator_name(node, context), context.at(node)
+    items = quantified_items(node.rexpr, context, bind, explicit_cast, lambda n: _type_of(n, context))
+    if items is not None:
+        return bind_quantified_array(context, left, name, items, every=every, position=position)
+    right, place = bind(node.rexpr, context), position_of(node.rexpr, context)
+    return bind_quantified_value(context, left, name, right, every=every, position=position, place=place)
 
 
 def _similar(node: AstNode, context: Context) -> Expr:
@@ -402,12 +392,23 @@ def _type_cast(node: AstNode, context: Context) -> Expr:
     if expanded is not None:
         return bind(expanded, context)
     target, unit = _cast_target(node, context)
+    if kind_of(node.arg) == "a_array_expr" and is_array(target):
+        return array_of(node.arg.a_array_expr, context, bind, position_of, explicit_cast, target)
     value = bind(node.arg, context)
     if unit is not None:
         if not isinstance(value, Literal) or not is_unknown(value) or not _is_whole(value.value):
             raise unsupported("interval with fields", position=position)
         value = Literal(f"{value.value} {unit}", UNKNOWN)
     return explicit_cast(value, target, context, position, position_of(node.arg, context))
+
+
+def cast_to(value: Expr, node: AstNode, context: Context) -> Expr:
+    """``value`` under the cast that a TypeCast node is."""
+    return explicit_cast(value, _type_of(node.type_name, context), context, context.at(node))
+
+
+def _type_of(type_name: AstNode, context: Context) -> SqlType:
+    return type_of_name(type_name, context.binding.locate, catalog_types=True)
 
 
 def explicit_cast(
@@ -426,7 +427,7 @@ def _cast_target(node: AstNode, context: Context) -> tuple[SqlType, str | None]:
         unit = _INTERVAL_FIELDS.get(type_name.typmods[0].a_const.ival.ival)
         if unit is not None:
             return INTERVAL, unit
-    return type_of_name(type_name, context.binding.locate), None
+    return _type_of(type_name, context), None
 
 
 def _is_whole(value: object) -> bool:
@@ -477,16 +478,12 @@ def _func_call(node: AstNode, context: Context) -> Expr:
 
 
 def _indirection(node: AstNode, context: Context) -> Expr:
-    expanded = expand_subscript(node)
-    if expanded is None:
-        raise unsupported(words("a_indirection"), position=position_of(node.arg, context))
-    return bind(expanded, context)
+    return bind_subscripts(node, context, bind, position_of)
 
 
 def _sub_link(node: AstNode, context: Context) -> Expr:
-    expanded = expand_array(node)
-    if expanded is not None:
-        return bind(expanded, context)
+    if enum_name(node, "sub_link_type") == "ARRAY_SUBLINK":
+        return array_query(node, context)
     test = bind_value(node.testexpr, context) if node.HasField("testexpr") else None
     return bind_sublink(node, test, context)
 
@@ -495,14 +492,14 @@ def _set_to_default(node: AstNode, context: Context) -> Expr:
     raise make_error("42601", "DEFAULT is not allowed in this context", position=context.at(node))
 
 
-def _refused_array(node: AstNode, context: Context) -> Expr:
-    raise unsupported("ARRAY[…]", position=context.at(node))
+def _array(node: AstNode, context: Context) -> Expr:
+    return array_of(node, context, bind, position_of, explicit_cast)
 
 
 _BINDERS: Final[dict[str, Callable[[AstNode, Context], Value]]] = {
     "a_const": _const,
     "a_expr": _a_expr,
-    "a_array_expr": _refused_array,
+    "a_array_expr": _array,
     "a_indirection": _indirection,
     "bool_expr": _bool_expr,
     "boolean_test": _boolean_test,

@@ -7,10 +7,9 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from eddyline.errors import make_error, unsupported
-from eddyline.expr.functions import Overload
-from eddyline.expr.ir import Call, Cast, Coalesce, Column, Expr
+from eddyline.expr.ir import Coalesce, Column, Expr, Literal
 from eddyline.plan.relation import Get, JoinKind
-from eddyline.repr.types import BIGINT, INTEGER, NUMERIC, TIMESTAMP, TIMESTAMPTZ, Kind, SqlType
+from eddyline.repr.types import BIGINT, SqlType
 from eddyline.sql.algebra import UNIT, CteRef, FlatMap, Join, Leaf, Map, Node
 from eddyline.sql.ast import AstNode, enum_name, expect_fields, kind_of, name_list, unwrap, words
 from eddyline.sql.binding import Context, CteEntry
@@ -19,23 +18,12 @@ from eddyline.sql.comparison import conjuncts
 from eddyline.sql.conversion import unify
 from eddyline.sql.expressions import bind, bind_boolean
 from eddyline.sql.named_objects import no_such_relation
-from eddyline.sql.resolution import bind_operator, choose_overload
+from eddyline.sql.resolution import bind_operator
 from eddyline.sql.scope import Entry, Scope, ScopeColumn, add_entries
+from eddyline.sql.set_returning import bind_table_function, is_set_returning
 
 __all__ = ["FromItem", "bind_from", "table_item"]
 
-K = Kind
-_SERIES: Final = (
-    *(
-        Overload("generate_series", (k,) * n, t, "generate_series")
-        for k, t in ((K.INTEGER, INTEGER), (K.BIGINT, BIGINT), (K.NUMERIC, NUMERIC))
-        for n in (2, 3)
-    ),
-    *(
-        Overload("generate_series", (k, k, K.INTERVAL), t, "generate_series")
-        for k, t in ((K.TIMESTAMP, TIMESTAMP), (K.TIMESTAMPTZ, TIMESTAMPTZ))
-    ),
-)
 _KINDS: Final = {
     "JOIN_INNER": JoinKind.INNER,
     "JOIN_LEFT": JoinKind.LEFT,
@@ -171,45 +159,51 @@ def _entry_of(
 
 
 def _range_function(node: AstNode, context: Context, left: Scope) -> FromItem:
-    expect_fields(node, ("lateral", "functions", "alias"))
+    expect_fields(node, ("lateral", "ordinality", "functions", "alias"))
+    if len(node.functions) > 1:
+        raise unsupported("ROWS FROM with several functions", hint="Use unnest of several arrays.")
     call = node.functions[0].list.items[0]
     inside = context.within(left)
     forbids, context.block.forbids = context.block.forbids, "functions in FROM"
     try:
-        bound, number, name = _table_function(call, inside)
+        bound, numbers, name = _table_function(call, inside, ordinality=node.ordinality)
     finally:
         context.block.forbids = forbids
-    context.binding.own(number, context.block)
+    for number in numbers:
+        context.binding.own(number, context.block)
     # A function of one column gives it the table alias for a name, unless columns are listed.
-    column = ScopeColumn(node.alias.aliasname or name, number, context.binding.ids.types[number])
+    values = numbers[:-1] if node.ordinality else numbers
+    names = [node.alias.aliasname or name if len(values) == 1 else name] * len(values)
+    types = context.binding.ids.types
+    columns = tuple(
+        ScopeColumn(n, number, types[number])
+        for n, number in zip((*names, *(("ordinality",) if node.ordinality else ())), numbers, strict=True)
+    )
     if not node.HasField("alias"):
-        entry = Entry(name, (column,))
+        entry = Entry(name, columns)
         _relabel(entry, context)
-        return FromItem(bound, [entry], [column])
-    return FromItem(bound, *_entry_of((column,), node, context))
+        return FromItem(bound, [entry], list(columns))
+    return FromItem(bound, *_entry_of(columns, node, context))
 
 
-def _table_function(call: AstNode, context: Context) -> tuple[Node, int, str]:
-    """The node, its column, and the function's name."""
+def _table_function(call: AstNode, context: Context, *, ordinality: bool) -> tuple[Node, tuple[int, ...], str]:
+    """The node, its columns (their number the last one with ``ordinality``), and the function's name."""
     ids = context.binding.ids
-    name = name_list(call.func_call.funcname)[-1] if kind_of(call) == "func_call" else kind_of(call)
-    if name != "generate_series":
+    if not is_set_returning(call):
         value = bind(call, context)
         number = ids.new(value.type)
-        return Map(UNIT, ((number, value),)), number, name
-    number, cast = bind_series(call.func_call, context)
-    return FlatMap(UNIT, "generate_series", cast, (number,), (ids.types[number],)), number, name
-
-
-def bind_series(function: AstNode, context: Context) -> tuple[int, tuple[Expr, ...]]:
-    """generate_series as a column id and its arguments."""
-    position = context.at(function)
-    expect_fields(function, ("funcname", "args", "funcformat", "location"), position)
-    args = [bind(a, context) for a in function.args]
-    result = choose_overload("generate_series", _SERIES, args, context.binding.parameters, position)
-    assert isinstance(result, Call)
-    cast = tuple(Cast(a, NUMERIC, False) if a.type.kind is K.NUMERIC and a.type != NUMERIC else a for a in result.args)
-    return context.binding.ids.new(result.type, "generate_series"), cast
+        computed = [(number, value)]
+        if ordinality:
+            computed.append((ids.new(BIGINT), Literal(1, BIGINT)))
+        name = name_list(call.func_call.funcname)[-1] if kind_of(call) == "func_call" else kind_of(call)
+        return Map(UNIT, tuple(computed)), tuple(n for n, _ in computed), name
+    function = bind_table_function(call.func_call, context)
+    if ordinality and function.func != "unnest":
+        raise unsupported(f"{function.name} WITH ORDINALITY", position=context.at(call.func_call))
+    numbers = tuple(ids.new(t, function.name) for t in function.types)
+    made = (*numbers, ids.new(BIGINT, "ordinality")) if function.func == "unnest" else numbers
+    node = FlatMap(UNIT, function.func, function.args, made, tuple(ids.types[n] for n in made))
+    return node, made if ordinality else numbers, function.name
 
 
 def _join(node: AstNode, context: Context, left: Scope) -> FromItem:

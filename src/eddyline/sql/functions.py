@@ -19,15 +19,14 @@ from eddyline.sql.resolution import bind_aggregate, bind_call, function_error
 from eddyline.sql.system_functions import expand_call
 from eddyline.sql.type_names import TYPE_KINDS
 
-__all__ = ["bind_function", "bind_grouping"]
+__all__ = ["SET_RETURNING", "bind_function", "bind_grouping"]
 
 _NOW: Final = ("now", "transaction_timestamp", "statement_timestamp")
-#: set-returning functions: only in FROM
-SET_RETURNING: Final = frozenset(("generate_series",))
+#: set-returning functions: only in FROM, and as items of a SELECT list
+SET_RETURNING: Final = frozenset(("generate_series", "generate_subscripts", "string_to_table", "unnest"))
 #: PostgreSQL's built-in functions that are likely to be tried and that we do not have
 _KNOWN_UNSUPPORTED: Final = frozenset(
     [
-        "array_agg",
         "json_agg",
         "jsonb_agg",
         "json_object_agg",
@@ -64,31 +63,12 @@ _KNOWN_UNSUPPORTED: Final = frozenset(
         "bit_xor",
         "any_value",
         "range_agg",
-        "unnest",
         "regexp_split_to_table",
-        "string_to_table",
         "json_array_elements",
         "jsonb_array_elements",
         "json_each",
         "jsonb_each",
-        "array_cat",
-        "array_dims",
         "array_fill",
-        "array_length",
-        "array_lower",
-        "array_ndims",
-        "array_position",
-        "array_positions",
-        "array_prepend",
-        "array_remove",
-        "array_replace",
-        "array_upper",
-        "cardinality",
-        "generate_subscripts",
-        "trim_array",
-        "array_append",
-        "array_to_string",
-        "string_to_array",
         "regexp_matches",
         "regexp_match",
         "regexp_replace",
@@ -172,7 +152,6 @@ _KNOWN_UNSUPPORTED: Final = frozenset(
         "to_json",
         "to_jsonb",
         "row_to_json",
-        "json_build_object",
         "jsonb_build_object",
         "jsonb_set",
         "nextval",
@@ -211,7 +190,7 @@ _KNOWN_UNSUPPORTED: Final = frozenset(
         "has_table_privilege",
     ]
 )
-_ORDER_MATTERS: Final = frozenset(("string_agg",))
+_ORDER_MATTERS: Final = frozenset(("array_agg", "string_agg"))
 
 
 class Bind(Protocol):
@@ -253,7 +232,11 @@ def bind_function(
     )
     call = _Call(node, names[-1], context, position)
     if call.name in SET_RETURNING:
-        raise unsupported("a set-returning function outside FROM", position=position)
+        raise unsupported(
+            "a set-returning function in this place",
+            position=position,
+            hint="It may stand in FROM, or as an item of a SELECT list.",
+        )
     if aggregate_overloads(call.name):
         return _aggregate(call, bind, bind_boolean)
     expanded = expand_call(call.name, node.args, context.binding.catalog)

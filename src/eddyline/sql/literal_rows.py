@@ -16,7 +16,7 @@ from eddyline.errors import Error
 from eddyline.expr.ir import LiteralValue
 from eddyline.expr.text_io import parse_literal
 from eddyline.plan.relation import Constant
-from eddyline.repr.types import Kind, SqlType
+from eddyline.repr.types import Kind, SqlType, is_array
 from eddyline.sql.ast import AstNode
 from eddyline.sql.conversion import INTEGER_RANGES
 
@@ -83,6 +83,8 @@ def _reader(target: SqlType) -> Reader:
         case Kind.UUID:
             return _quickly(_plain_uuid, _parsed(target))
         case Kind.REAL | Kind.TIME | Kind.TIMESTAMP | Kind.TIMESTAMPTZ | Kind.INTERVAL | Kind.BYTEA:
+            return _parsed(target)
+        case _ if is_array(target):
             return _parsed(target)
         case _:
             return _null

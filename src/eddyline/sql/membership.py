@@ -96,8 +96,8 @@ def bind_sublink(node: AstNode, test: Value | None, context: Context) -> Expr:
     """A subquery in an expression.  ``test``: the bound left side of IN, ANY or ALL."""
     kind = enum_name(node, "sub_link_type")
     position = context.at(node)
-    if kind in ("ARRAY_SUBLINK", "MULTIEXPR_SUBLINK", "CTE_SUBLINK"):
-        raise unsupported("ARRAY(subquery)" if kind == "ARRAY_SUBLINK" else "this subquery", position=position)
+    if kind in ("MULTIEXPR_SUBLINK", "CTE_SUBLINK"):
+        raise unsupported("this subquery", position=position)
     result = context.binding.subselect(node.subselect, context)
     ids = context.binding.ids
     if kind == "EXISTS_SUBLINK":

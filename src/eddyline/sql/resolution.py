@@ -12,7 +12,7 @@ from eddyline.errors import DatabaseError, make_error, unsupported
 from eddyline.expr.casts import category, is_preferred
 from eddyline.expr.functions import AggregateOverload, Overload, aggregate_overloads, overloads
 from eddyline.expr.ir import Call, Cast, Expr, Literal
-from eddyline.repr.types import NUMERIC, Kind, SqlType, numeric
+from eddyline.repr.types import ELEMENT_KINDS, NUMERIC, Kind, SqlType, array_type, element_type, is_vector, numeric
 from eddyline.sql.conversion import (
     INTEGER_RANGES,
     Parameters,
@@ -24,11 +24,20 @@ from eddyline.sql.conversion import (
     same_layout,
 )
 
-__all__ = ["NEGATED", "bind_aggregate", "bind_call", "bind_operator", "choose_overload", "target_type"]
+__all__ = [
+    "NEGATED",
+    "bind_aggregate",
+    "bind_call",
+    "bind_operator",
+    "choose_overload",
+    "target_type",
+    "without_vector",
+]
 
 COMPARISONS: Final = frozenset(("eq", "ne", "lt", "le", "gt", "ge"))
 #: the comparison that holds exactly where the other fails
 NEGATED: Final = {"eq": "ne", "ne": "eq", "lt": "ge", "ge": "lt", "gt": "le", "le": "gt"}
+_COMPARED: Final = ("=", "<>", "<", "<=", ">", ">=")
 _HINT: Final = "You might need to add explicit type casts."
 #: (implementation, number of arguments) of what takes or gives a timestamptz and means the same in every TimeZone
 _ZONELESS: Final = frozenset(
@@ -38,9 +47,20 @@ _ZONELESS: Final = frozenset(
         ("timezone_interval_timestamptz", 2), ("date_trunc_zone", 3),
     }
 )  # fmt: skip
+#: the one function of arrays that shows elements
+_SHOWS: Final = "array_to_string"
 #: scales at which every bigint fits 38 digits
 _EXACT_SCALES: Final = range(20)
 _OverloadT = TypeVar("_OverloadT", Overload, AggregateOverload)
+
+
+def without_vector(expr: Expr) -> Expr:
+    """int2vector and oidvector as the arrays that they are to every function; others as they are."""
+    if not is_vector(expr.type):
+        return expr
+    array = array_type(element_type(expr.type))
+    assert array is not None, "there are arrays of integers"
+    return Cast(expr, array, False)
 
 
 def bind_operator(
@@ -52,11 +72,25 @@ def bind_operator(
 ) -> Expr:
     """The call of operator ``name`` (one argument: prefix)."""
     key = f"u{name}" if len(args) == 1 and name in ("+", "-") else name
-    args = _narrow_literals(name, args)
-    chosen = _choose(overloads(key), args, _kinds_of, assume_same=len(args) == 2)
+    args = _narrow_literals(name, args) if name in _COMPARED else [without_vector(a) for a in args]
+    unlike = name != "||" and len(args) == 2 and _unlike_arrays(args)
+    chosen = None if unlike else _choose(_beside(args, overloads(key)), args, _kinds_of, assume_same=len(args) == 2)
     if chosen is None or isinstance(chosen, list):
         raise _operator_error(name, args, ambiguous=chosen is not None, position=position)
     return _apply(chosen, args, parameters, positions, position)
+
+
+def _unlike_arrays(args: Sequence[Expr]) -> bool:
+    """Arrays of different elements, which only concatenation brings together."""
+    kinds = {a.type.kind for a in args if a.type.kind in ELEMENT_KINDS}
+    return len(kinds) > 1
+
+
+def _beside(args: Sequence[Expr], known: Sequence[Overload]) -> Sequence[Overload]:
+    """Operators of arrays only where an operand is one: a quoted constant is none by itself."""
+    if any(a.type.kind in ELEMENT_KINDS for a in args):
+        return known
+    return [o for o in known if not any(k in ELEMENT_KINDS for k in o.args)]
 
 
 def bind_call(
@@ -67,6 +101,8 @@ def bind_call(
     positions: Sequence[int | None] = (),
 ) -> Expr:
     """The call of function ``name``."""
+    if not name.startswith("concat"):  # which shows them as they are
+        args = [without_vector(a) for a in args]
     chosen = _choose(overloads(name), args, _kinds_of)
     if chosen is None or isinstance(chosen, list):
         raise function_error(name, [a.type for a in args], ambiguous=chosen is not None, position=position)
@@ -141,8 +177,8 @@ def _check_zone(name: str, call: Call, parameters: Parameters, position: int | N
     """0A000 for what depends on the session's TimeZone and is only there for UTC."""
     if parameters.zone is None:
         return
-    kinds = [a.type.kind for a in call.args]
-    if Kind.TIMESTAMPTZ not in (call.type.kind, *kinds):
+    kinds = [ELEMENT_KINDS.get(a.type.kind, a.type.kind) for a in call.args]
+    if Kind.TIMESTAMPTZ not in (call.type.kind, *kinds) or (call.func.startswith("array_") and call.func != _SHOWS):
         return
     alike = call.func in COMPARISONS and kinds == [Kind.TIMESTAMPTZ, Kind.TIMESTAMPTZ]
     if not alike and (call.func, len(kinds)) not in _ZONELESS:
@@ -197,7 +233,7 @@ def comparable(args: Sequence[Expr], parameters: Parameters) -> list[Expr]:
 def _narrow_literals(name: str, args: Sequence[Expr]) -> Sequence[Expr]:
     """``smallint_column = 5`` compares smallints, ``numeric_column = 5`` numerics of the column's scale: the same
     answer, and an index on the column serves it."""
-    if len(args) != 2 or name not in ("=", "<>", "<", "<=", ">", ">="):
+    if len(args) != 2:
         return args
     for position, (literal, other) in enumerate(((args[0], args[1]), (args[1], args[0]))):
         bounds = INTEGER_RANGES.get(other.type.kind)

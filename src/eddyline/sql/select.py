@@ -89,23 +89,26 @@ class Finished:
     single_row: bool = False
     ctes: tuple[Cte, ...] = ()
 
-    def bounded(self) -> Finished:
-        """With LIMIT and OFFSET made part of the node, as a query inside another one needs; a mere order is dropped."""
+    def bounded(self, *, ordered: bool = False) -> Finished:
+        """With LIMIT and OFFSET made part of the node, as a query inside another one needs; a mere order is dropped,
+        unless it is asked for."""
         node = self.node
+        order = self.order if ordered else ()
         if self.limit is not None or self.offset is not None:
-            node = TopK(node, (), self.order, self.limit, self.offset, self.ids)
+            keep = tuple(dict.fromkeys((*self.ids, *(number for number, _, _ in order))))
+            node = TopK(node, (), self.order, self.limit, self.offset, keep)
         if self.ctes:
             node = With(self.ctes, node)
         bounded = self.limit is not None or self.offset is not None
-        return Finished(node, self.ids, self.names, single_row=self.single_row and not bounded)
+        return Finished(node, self.ids, self.names, order, single_row=self.single_row and not bounded)
 
 
-def bind_subselect(node: AstNode, context: Context) -> Finished:
-    """A nested SELECT as a node; the hook that expressions call."""
+def bind_subselect(node: AstNode, context: Context, *, ordered: bool = False) -> Finished:
+    """A nested SELECT as a node; the hook that expressions call.  ``ordered``: with the order of its rows."""
     if kind_of(node) not in ("select_stmt", "SelectStmt"):
         raise unsupported(f"{kind_of(node).removesuffix('_stmt').upper()} inside a query")
     select = node.select_stmt if kind_of(node) == "select_stmt" else node
-    return finish(bind_select(select, context)).bounded()
+    return finish(bind_select(select, context)).bounded(ordered=ordered)
 
 
 def bind_select(stmt: AstNode, context: Context, targets: Sequence[TargetColumn | None] = ()) -> Query:
@@ -219,9 +222,8 @@ def _bind_block(stmt: AstNode, outer: Context) -> Query:
         node = grouping.build(node)
         if lifted is not None:
             node = Filter(node, conjuncts(lifted))
-        block.series = {n: tuple(map(grouping.lift, args)) for n, args in block.series.items()}
-    for number, args in block.series.items():
-        node = FlatMap(node, "generate_series", args, (number,), (context.binding.ids.types[number],))
+        block.series = {n: (f, tuple(map(grouping.lift, args))) for n, (f, args) in block.series.items()}
+    node = _with_series(node, context)
     query = Query(node, targets, context, order)
     global_row = grouped and not stmt.group_clause and having is None
     query.single_row = not block.series and (global_row or (not grouped and node is UNIT))
@@ -229,6 +231,20 @@ def _bind_block(stmt: AstNode, outer: Context) -> Query:
         _apply_distinct(query, distinct_on, context)
     _bind_limits(stmt, query, outer)
     return query
+
+
+def _with_series(node: Node, context: Context) -> Node:
+    """The set-returning functions of the SELECT list, arrays side by side."""
+    series, ids = context.block.series, context.binding.ids
+    arrays = [n for n, (func, _) in series.items() if func == "unnest"]
+    for number, (func, args) in series.items():
+        if func != "unnest":
+            node = FlatMap(node, func, args, (number,), (ids.types[number],))
+    if arrays:
+        numbers = (*arrays, ids.new(BIGINT, "ordinality"))
+        args = tuple(series[n][1][0] for n in arrays)
+        node = FlatMap(node, "unnest", args, numbers, tuple(ids.types[n] for n in numbers))
+    return node
 
 
 def _distinct_on(stmt: AstNode, targets: list[Target], context: Context) -> list[SortItem]:

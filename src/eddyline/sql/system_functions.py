@@ -2,8 +2,7 @@
 
 A call is replaced by the expression that it stands for, which is bound in its place.  What such a function says of an
 object is in one relation, ``mz_internal.mz_catalog_texts``, whose columns have names that no argument has.
-Objects are known by OIDs, which are bigint here.  Lists that the catalog keeps (``conkey``, ``relacl``) are texts, as
-PostgreSQL shows arrays; what its tools do with them, and with lists of its relations' rows, is done with these texts.
+Objects are known by OIDs, which are bigint here.
 """
 
 from __future__ import annotations
@@ -12,7 +11,6 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-import postgast
 from google.protobuf.message import Message
 from postgast import pg_query_pb2 as pb
 
@@ -25,12 +23,9 @@ __all__ = [
     "DATABASE",
     "ROLE",
     "SERVER_VERSION",
-    "expand_any",
-    "expand_array",
     "expand_call",
     "expand_cast",
     "expand_procedure",
-    "expand_subscript",
     "expand_value",
     "oid_of",
 ]
@@ -158,6 +153,17 @@ _CALLS: Final[dict[tuple[str, int], Template]] = {
         for count in (2, 3)
     },
 }
+#: what never changes
+_SETTINGS: Final = {
+    "client_encoding": "UTF8",
+    "default_table_access_method": "heap",
+    "max_identifier_length": "63",
+    "max_index_keys": "32",
+    "server_encoding": "UTF8",
+    "server_version": "15.0",
+    "server_version_num": "150000",
+    "standard_conforming_strings": "on",
+}
 _VALUES: Final[dict[str, Template]] = {
     "SVFOP_CURRENT_USER": _same(_quoted(ROLE)),
     "SVFOP_CURRENT_ROLE": _same(_quoted(ROLE)),
@@ -174,199 +180,28 @@ _NAMED_BY: Final[dict[str, Template]] = {
     "regproc": _same("CASE WHEN CAST($1 AS text) = '0' THEN '-' ELSE CAST($1 AS text) END"),
     "regrole": _same(_quoted(ROLE)),
 }
-#: columns of the catalog that are lists; a name that a user's column has too only matters where a list is asked for
-_LISTS: Final = frozenset(
-    ("datacl", "nspacl", "relacl", "attacl", "proacl", "spcacl", "reloptions", "attoptions", "spcoptions", "ftoptions",
-     "rolconfig", "indkey", "indclass", "indoption", "indcollation", "conkey", "confkey", "conexclop", "polroles",
-     "stxkind", "stxkeys", "prattrs", "proargtypes", "typacl", "defaclacl", "lanacl", "fdwacl", "fdwoptions", "srvacl",
-     "srvoptions", "evttags")
-)  # fmt: skip
-#: int2vector and its kin, which count from 0
-_FROM_ZERO: Final = frozenset(["indkey", "indclass", "indoption", "indcollation", "stxkeys", "prattrs", "proargtypes"])
-#: what a query that takes a list apart may consist of
-_UNNESTING: Final = frozenset(["target_list", "from_clause", "where_clause", "limit_option", "op"])
-_CODES: Final = frozenset(["relkind", "contype", "typtype", "prokind"])
 _PROCEDURES: Final = frozenset(["typinput", "typoutput", "typreceive", "typsend"])
-#: types of the catalog's columns that are other ones here
-_ALIASES: Final = {"oid": "bigint", "name": "text", "char": "text"}
+_OIDS: Final = frozenset(["oid", "int8", "int4"])
+_TEXT_FUNCTIONS: Final = frozenset(["pg_get_serial_sequence", "concat", "format", "quote_ident"])
+_TEXTS: Final = frozenset(["text", "varchar", "bpchar", "name"])
 
 
 def expand_call(name: str, arguments: Sequence[AstNode], catalog: CatalogView) -> AstNode | None:
     """The expression that a call stands for; None if it stands for itself."""
+    if name == "current_setting" and 1 <= len(arguments) <= 2:
+        return _setting(arguments[0], catalog)
     template = _CALLS.get((name, len(arguments)))
-    if template is not None:
-        return _filled(template(catalog), arguments)
-    if len(arguments) != 2:
+    return None if template is None else _filled(template(catalog), arguments)
+
+
+def _setting(name: AstNode, catalog: CatalogView) -> AstNode | None:
+    """What programs ask of the server's settings; None for a constant name that is not among them."""
+    known = {**_SETTINGS, "search_path": ", ".join(catalog.search_path), "timezone": catalog.zone or "UTC"}
+    asked = name.a_const.sval.sval.lower() if kind_of(name) == "a_const" else None
+    if asked is not None and asked not in known:
         return None
-    listed, other = arguments
-    if name == "array_to_string" and _is_joined(listed):
-        left, right = listed.a_expr.lexpr, listed.a_expr.rexpr
-        items = f"concat_ws(',', nullif({_items(left, '$1')}, ''), nullif({_items(right, '$2')}, ''))"
-        text = f"CASE WHEN $1 IS NOT NULL OR $2 IS NOT NULL THEN replace({items}, ',', $3) END"
-        return _filled(text, (left, right, other))
-    if not _is_list(listed):
-        return None
-    items = _items(listed, "$1")
-    match name:
-        case "array_remove":
-            doubled = f"',' || replace({items}, ',', ',,') || ','"
-            kept = f"replace(replace({doubled}, ',' || $2 || ',', ''), ',,', ',')"
-            return _filled(f"'{{' || btrim({kept}, ',') || '}}'", arguments)
-        case "array_to_string":
-            return _filled(f"replace({items}, ',', $2)", arguments)
-        case "array_upper":
-            last = f"length({items}) - length(replace({items}, ',', ''))"
-            return _filled(last if _is_vector(listed) else f"{last} + 1", arguments)
-    return None
-
-
-def _is_list(node: AstNode) -> bool:
-    """A column of the catalog that is a list, also under a cast, or ARRAY of rows of the catalog."""
-    match kind_of(node):
-        case "column_ref":
-            last = node.column_ref.fields[-1]
-            return kind_of(last) == "string" and last.string.sval in _LISTS
-        case "type_cast":
-            return bool(node.type_cast.type_name.array_bounds) and _is_list(node.type_cast.arg)
-        case "sub_link":
-            return node.sub_link.sub_link_type == pb.ARRAY_SUBLINK and _reads_catalog(node.sub_link.subselect)
-        case "func_call":
-            call = node.func_call
-            return name_list(call.funcname)[-1] == "array_remove" and bool(call.args) and _is_list(call.args[0])
-        case _:
-            return False
-
-
-def _items(node: AstNode, parameter: str) -> str:
-    """The items of a list, with commas between them, as a template: vectors are shown with blanks and no braces."""
-    if kind_of(node) == "type_cast":
-        return _items(node.type_cast.arg, parameter)
-    text = f"CAST({parameter} AS text)"
-    return f"replace({text}, ' ', ',')" if _is_vector(node) else f"btrim({text}, '{{}}')"
-
-
-def _is_vector(node: AstNode) -> bool:
-    return kind_of(node) == "column_ref" and node.column_ref.fields[-1].string.sval in _FROM_ZERO
-
-
-def _is_code(node: AstNode) -> bool:
-    """A column of the catalog whose values are single letters, by its qualified name."""
-    return (
-        kind_of(node) == "column_ref"
-        and len(node.column_ref.fields) == 2
-        and kind_of(node.column_ref.fields[1]) == "string"
-        and node.column_ref.fields[1].string.sval in _CODES
-    )
-
-
-def _is_joined(node: AstNode) -> bool:
-    """``list || list``, both of the catalog."""
-    if kind_of(node) != "a_expr" or name_list(node.a_expr.name) != ("||",):
-        return False
-    return _is_list(node.a_expr.lexpr) and _is_list(node.a_expr.rexpr)
-
-
-def _reads_catalog(query: AstNode) -> bool:
-    """Whether a query names relations of pg_catalog only, and one at least, or takes a list of it apart."""
-    found = list(postgast.find_nodes(query, pb.RangeVar))
-    return _is_unnesting(query) or (bool(found) and all(r.schemaname == "pg_catalog" for r in found))
-
-
-def _unnested(function: AstNode) -> AstNode | None:
-    """The list of the catalog that ``unnest(list)`` in FROM takes apart; None for other functions."""
-    calls = [c for c in postgast.find_nodes(function, pb.FuncCall) if name_list(c.funcname)[-1] == "unnest"]
-    if len(function.functions) != 1 or len(calls) != 1 or len(calls[0].args) != 1 or function.ordinality:
-        return None
-    return calls[0].args[0] if _is_list(calls[0].args[0]) else None
-
-
-def _is_unnesting(query: AstNode) -> bool:
-    """SELECT item FROM unnest(list), maybe with WHERE."""
-    select = query.select_stmt
-    return (
-        {field.name for field, _ in select.ListFields()} <= _UNNESTING
-        and len(select.target_list) == 1
-        and len(select.from_clause) == 1
-        and kind_of(select.from_clause[0]) == "range_function"
-        and _unnested(select.from_clause[0].range_function) is not None
-    )
-
-
-def _with_items(query: AstNode) -> AstNode:
-    """``SELECT … FROM unnest(list) x`` as a query for the list's items, and their numbers as a second column."""
-    changed = pb.Node()
-    changed.CopyFrom(query)
-    item = changed.select_stmt.from_clause[0]
-    function = item.range_function
-    listed = _unnested(function)
-    assert listed is not None
-    text = _items(listed, "$1")
-    count = f"length({text}) - length(replace({text}, ',', '')) + 1"
-    items = (
-        f"(SELECT split_part({text}, ',', CAST(fn_number AS integer)) AS fn_item, fn_number FROM "
-        f"generate_series(1, CASE WHEN {text} = '' THEN 0 ELSE {count} END) AS s (fn_number))"
-    )
-    subselect = pb.RangeSubselect(subquery=_filled(items, (listed,)).sub_link.subselect, lateral=True)
-    subselect.alias.CopyFrom(function.alias)
-    if not subselect.alias.aliasname:
-        subselect.alias.aliasname = "unnest"
-    if not subselect.alias.colnames:
-        subselect.alias.colnames.append(pb.Node(string=pb.String(sval=subselect.alias.aliasname)))
-    item.CopyFrom(pb.Node(range_subselect=subselect))
-    number = pb.Node()
-    number.res_target.val.CopyFrom(_filled("fn_number", ()))
-    changed.select_stmt.target_list.append(number)
-    return changed
-
-
-def expand_any(value: AstNode, array: AstNode, operator: str) -> AstNode | None:
-    """``value = ANY (array)`` where the array is a list of the catalog, or a parameter for one of its codes.
-
-    None for others.  Such a parameter is the text of an array of letters.
-    """
-    if operator == "=" and _is_code(value) and kind_of(array) == "param_ref":
-        letters = "replace(replace(btrim(CAST($2 AS text), '{}'), '\"', ''), ' ', '')"
-        text = f"position(',' || $1 || ',' IN ',' || {letters} || ',') > 0"
-        return _filled(text, (value, array))
-    if operator != "=" or not _is_list(array):
-        return None
-    text = f"position(',' || CAST($1 AS text) || ',' IN ',' || {_items(array, '$2')} || ',') > 0"
-    return _filled(text, (value, array))
-
-
-def expand_array(sublink: AstNode) -> AstNode | None:
-    """ARRAY(query) over the catalog, as text; None for others."""
-    if sublink.sub_link_type != pb.ARRAY_SUBLINK or not _reads_catalog(sublink.subselect):
-        return None
-    unnesting = _is_unnesting(sublink.subselect)
-    order = " ORDER BY fn_order" if unnesting else ""
-    node = pb.Node()
-    node.ParseFromString(
-        _parsed(f"(SELECT '{{' || coalesce(string_agg(CAST(fn_item AS text), ','{order}), '') || '}}' FROM t)")
-    )
-    source = node.sub_link.subselect.select_stmt.from_clause[0]
-    query = _with_items(sublink.subselect) if unnesting else sublink.subselect
-    subselect = pb.RangeSubselect(subquery=query)
-    subselect.alias.aliasname = "fn_list"
-    subselect.alias.colnames.extend(
-        pb.Node(string=pb.String(sval=name)) for name in ("fn_item", "fn_order")[: 1 + unnesting]
-    )
-    source.CopyFrom(pb.Node(range_subselect=subselect))
-    _fill(node, ())
-    return node
-
-
-def expand_subscript(node: AstNode) -> AstNode | None:
-    """``list[n]`` of a list of the catalog, whose items are numbers; None for others."""
-    if len(node.indirection) != 1 or kind_of(node.indirection[0]) != "a_indices" or not _is_list(node.arg):
-        return None
-    index = node.indirection[0].a_indices
-    if index.is_slice:
-        return None
-    name = node.arg.column_ref.fields[-1].string.sval if kind_of(node.arg) == "column_ref" else ""
-    first = 0 if name in _FROM_ZERO else 1
-    part = f"split_part(replace(btrim($1, '{{}}'), ' ', ','), ',', CAST($2 AS integer) + {1 - first})"
-    return _filled(f"CAST(nullif({part}, '') AS bigint)", (node.arg, index.uidx))
+    arms = " ".join(f"WHEN {_quoted(n)} THEN {_quoted(value)}" for n, value in known.items() if asked in (None, n))
+    return _filled(f"CASE lower($1) {arms} END", (name,))
 
 
 def expand_procedure(name: str, other: AstNode) -> AstNode | None:
@@ -388,23 +223,42 @@ def expand_cast(node: AstNode, catalog: CatalogView, position: int | None) -> As
     42P01 for a quoted relation name that there is not.
     """
     names = name_list(node.type_name.names)
-    if node.type_name.array_bounds and _is_list(node.arg):
-        return _filled("CAST($1 AS text)", (node.arg,))
+    name = names[-1]
     if node.type_name.array_bounds or (len(names) > 1 and names[-2] != "pg_catalog"):
         return None
-    name = names[-1]
-    if name == "char" and len(names) == 1:
-        return None  # without quotes the grammar makes another name of it
-    if name in _ALIASES:
-        return _filled(f"CAST($1 AS {_ALIASES[name]})", (node.arg,))
+    if name in _OIDS and kind_of(node.arg) == "type_cast":
+        return _oid_of_cast(node.arg.type_cast, catalog)
     if name not in _NAMED_BY:
         return None
-    literal = node.arg.a_const if kind_of(node.arg) == "a_const" else None
-    if name == "regclass" and literal is not None and literal.WhichOneof("val") == "sval":
+    named = _named(node.arg)
+    if name == "regclass" and named is not None:
+        literal = named.a_const if kind_of(named) == "a_const" else None
+        if literal is None:
+            return _filled(_oid_of_name(catalog), (named,))
         return _relation_oid(str(literal.sval.sval), catalog, position)
-    if name == "regclass" and kind_of(node.arg) == "param_ref":
-        return _filled(_oid_of_name(catalog), (node.arg,))
     return _filled(_NAMED_BY[name](catalog), (node.arg,))
+
+
+def _oid_of_cast(inner: AstNode, catalog: CatalogView) -> AstNode | None:
+    """``x::regclass::oid`` and its kin: the OID itself, which the inner cast would show by its name; None for others.
+
+    Names are left to the inner cast.
+    """
+    if name_list(inner.type_name.names)[-1] not in _NAMED_BY or _named(inner.arg) is not None:
+        return None
+    return _filled("CAST($1 AS bigint)", (inner.arg,))
+
+
+def _named(node: AstNode) -> AstNode | None:
+    """What gives the text of a name: a quoted constant, a parameter or a function of texts, maybe under a cast to text;
+    None for others."""
+    if kind_of(node) == "type_cast" and name_list(node.type_cast.type_name.names)[-1] in _TEXTS:
+        return _named(node.type_cast.arg)
+    if kind_of(node) == "param_ref":
+        return node
+    if kind_of(node) == "func_call" and name_list(node.func_call.funcname)[-1] in _TEXT_FUNCTIONS:
+        return node
+    return node if kind_of(node) == "a_const" and node.a_const.WhichOneof("val") == "sval" else None
 
 
 def _oid_of_name(catalog: CatalogView) -> str:

@@ -12,11 +12,11 @@ from eddyline.sql.ast import AstNode, enum_name, expect_fields, kind_of, name_li
 from eddyline.sql.binding import Context, RowValue
 from eddyline.sql.comparison import mentions
 from eddyline.sql.conversion import coerce, is_unknown
-from eddyline.sql.expressions import bind, bind_value, position_of
-from eddyline.sql.from_clause import bind_series
+from eddyline.sql.expressions import bind, bind_value, cast_to, position_of
 from eddyline.sql.grouping import cross_product
 from eddyline.sql.ordering import sort_flags
 from eddyline.sql.scope import ScopeColumn, find_entry, missing_entry, star_columns
+from eddyline.sql.set_returning import bind_table_function, is_set_returning
 
 __all__ = ["SortItem", "Target", "bind_targets", "group_sets", "match_distinct_on", "output_name", "sort_items"]
 
@@ -64,14 +64,25 @@ def bind_targets(nodes: Iterable[AstNode], context: Context) -> list[Target]:
 
 
 def _series(node: AstNode, context: Context) -> Expr | None:
-    """generate_series as a whole item of the SELECT list: the rows multiply."""
-    if kind_of(node) != "func_call" or name_list(node.func_call.funcname)[-1] != "generate_series":
+    """A set-returning function as a whole item of the SELECT list, maybe cast: the rows multiply."""
+    if kind_of(node) == "type_cast":
+        inner = _series(node.type_cast.arg, context)
+        return None if inner is None else cast_to(inner, node.type_cast, context)
+    if not is_set_returning(node):
         return None
-    block = context.block
-    if block.series or block.forbids is not None:
-        raise unsupported("more than one set-returning function", position=context.at(node.func_call))
-    number, args = bind_series(node.func_call, context)
-    block.series[number] = args
+    block, position = context.block, context.at(node.func_call)
+    if block.forbids is not None:
+        raise unsupported("a set-returning function in this place", position=position)
+    function = bind_table_function(node.func_call, context)
+    if len(function.types) > 1:
+        raise unsupported("unnest of several arrays outside FROM", position=position)
+    kinds = {function.func, *(func for func, _ in block.series.values())}
+    if block.series and kinds != {"unnest"}:
+        raise unsupported(
+            "generate_series beside another set-returning function", position=position, hint="Call it in FROM."
+        )
+    number = context.binding.ids.new(function.types[0], function.name)
+    block.series[number] = (function.func, function.args)
     return context.binding.ids.column(number)
 
 
@@ -123,6 +134,10 @@ def _name_and_strength(node: AstNode) -> tuple[str | None, int]:
             return (name, strength) if strength > 1 else ("case", 1)
         case "coalesce_expr":
             return "coalesce", 2
+        case "a_array_expr":
+            return "array", 2
+        case "a_indirection":
+            return _name_and_strength(inner.arg)
         case "min_max_expr":
             return enum_name(inner, "op").removeprefix("IS_").lower(), 2
         case "row_expr":
@@ -136,6 +151,8 @@ def _sublink_name(node: AstNode) -> tuple[str | None, int]:
     match enum_name(node, "sub_link_type"):
         case "EXISTS_SUBLINK":
             return "exists", 2
+        case "ARRAY_SUBLINK":
+            return "array", 2
         case "EXPR_SUBLINK":
             select = node.subselect.select_stmt
             while select.HasField("larg"):

@@ -10,7 +10,7 @@ from typing import Final
 
 from eddyline.errors import make_error, unsupported
 from eddyline.expr.datetime_precision import DATETIME_PRECISION
-from eddyline.repr.types import Kind, SqlType, numeric
+from eddyline.repr.types import Kind, SqlType, array_type, numeric
 from eddyline.sql.ast import AstNode, expect_fields, name_list
 
 __all__ = ["TYPE_KINDS", "type_of_name"]
@@ -33,6 +33,15 @@ TYPE_KINDS: Final[dict[str, Kind]] = {
     "timestamptz": Kind.TIMESTAMPTZ,
     "interval": Kind.INTERVAL,
     "uuid": Kind.UUID,
+}
+#: types of the catalog's columns, which are other ones here
+_CATALOG_KINDS: Final = {
+    "oid": Kind.BIGINT,
+    "name": Kind.TEXT,
+    "char": Kind.TEXT,
+    "aclitem": Kind.TEXT,
+    "int2vector": Kind.INT2VECTOR,
+    "oidvector": Kind.OIDVECTOR,
 }
 _UNSUPPORTED: Final = frozenset(
     [
@@ -89,19 +98,27 @@ _ALL_INTERVAL_FIELDS: Final = 0x7FFF
 _TIMES: Final = (Kind.TIME, Kind.TIMESTAMP, Kind.TIMESTAMPTZ)
 
 
-def type_of_name(node: AstNode, locate: Callable[[int], int | None]) -> SqlType:
-    """The type that a TypeName node names."""
+def type_of_name(node: AstNode, locate: Callable[[int], int | None], *, catalog_types: bool = False) -> SqlType:
+    """The type that a TypeName node names.  ``catalog_types``: those of the catalog's columns too, as what they are
+    here."""
     position = locate(node.location)
-    expect_fields(node, ("names", "typmods", "typemod", "location"), position)
+    expect_fields(node, ("names", "typmods", "typemod", "array_bounds", "location"), position)
     names = name_list(node.names)
     name = names[-1]
-    kind = TYPE_KINDS.get(name) if len(names) == 1 or names[-2] == "pg_catalog" else None
+    known = {**TYPE_KINDS, **_CATALOG_KINDS} if catalog_types else TYPE_KINDS
+    kind = known.get(name) if len(names) == 1 or names[-2] == "pg_catalog" else None
     if kind is None:
         if name in _UNSUPPORTED and name not in ("record", "void"):
             raise unsupported(f"type {name}", position=position)
         raise make_error("42704", f'type "{".".join(names)}" does not exist', position=position)
     typmods = [_typmod(m, name, position) for m in node.typmods]
-    return _apply_typmods(kind, name, typmods, position)
+    found = _apply_typmods(kind, name, typmods, position)
+    if not node.array_bounds:  # what is declared of dimensions means nothing
+        return found
+    array = array_type(found)
+    if array is None:
+        raise unsupported(f"an array of {kind.value}", position=position)
+    return array
 
 
 def _typmod(node: AstNode, name: str, position: int | None) -> int:

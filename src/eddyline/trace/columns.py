@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from eddyline.kernels import cells
 from eddyline.kernels.gather import OUT, gather, sizes
-from eddyline.repr.types import Kind, SqlType, arrow_type
+from eddyline.repr.types import ELEMENT_KINDS, Kind, SqlType, arrow_type
 
 __all__ = [
     "SHORT_BYTES",
@@ -47,6 +47,8 @@ _KINDS: Final = {
     Kind.TIMESTAMPTZ: cells.INT64,
     Kind.INTERVAL: cells.INTERVAL,
     Kind.UUID: cells.UUID,
+    Kind.JSON: cells.BYTES,
+    **dict.fromkeys(ELEMENT_KINDS, cells.BYTES),
 }
 # by name: hashing an Enum member runs Python code
 _KIND_OF_NAME: Final = {kind._value_: code for kind, code in _KINDS.items()}

@@ -15,7 +15,7 @@ from eddyline.kernels import cells
 from eddyline.kernels.hashing import hash_rows
 from eddyline.kernels.rows import pairs_equal
 from eddyline.kernels.search import SEARCH_STATE, probe
-from eddyline.repr.types import Kind, SqlType
+from eddyline.repr.types import ELEMENT_KINDS, Kind, SqlType
 from eddyline.trace.columns import address_of, cell_kinds
 from eddyline.trace.hasher import Hasher
 from eddyline.trace.run import Run
@@ -71,6 +71,7 @@ _ENCODE: Final[dict[Kind, _Encode]] = {
     Kind.TIMESTAMP: _packed("q"),
     Kind.TIMESTAMPTZ: _packed("q"),
     Kind.UUID: _hexadecimal,
+    **dict.fromkeys(ELEMENT_KINDS, _hexadecimal),
 }
 
 

@@ -12,7 +12,6 @@ import pytest
 
 from eddyline.testing.postgres import PostgresServer
 from eddyline.testing.served import ServedDatabase
-from tests.frontends.pgwire.conftest import Connection
 
 OBJECTS = """
     CREATE TABLE t (id int PRIMARY KEY, v text NOT NULL, n numeric(10,2), w varchar(7), c char(3), at timestamptz);
@@ -150,22 +149,6 @@ def test_queries_of_the_catalog_give_what_postgres_gives(twins: tuple[str, int, 
         with psycopg.connect(where, options=f"-c search_path={schema}") as connection:
             found.append(connection.execute(query.format(schema).encode()).fetchall())
     assert found[0] == found[1]
-
-
-def test_lists_of_users_stay_refused(pg: Connection) -> None:
-    pg.execute("CREATE TABLE t (a int, b text)")
-    lists = ("ARRAY(SELECT a FROM t)", "b[1]", "a = ANY (b)", "b::int[]", "ARRAY(SELECT x FROM unnest(b) x)")
-    for query in (
-        *lists,
-        "array_remove(b, 'x')",
-        "array_to_string(b || b, ',')",
-        "array_agg(a ORDER BY b)",
-        "cardinality(b)",
-    ):
-        with pytest.raises(psycopg.errors.FeatureNotSupported):
-            pg.execute(f"SELECT {query} FROM t")
-    with pytest.raises(psycopg.errors.FeatureNotSupported):
-        pg.execute("SELECT a FROM t WHERE t.b = ANY (%s)", ["{x,y}"])
 
 
 def test_codes_of_the_catalog_are_compared_with_a_parameter(twins: tuple[str, int, int]) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import Final
 
 import numpy as np
 
@@ -10,6 +11,7 @@ from eddyline.compute.context import OperatorContext
 from eddyline.compute.operators.mfp import send_through
 from eddyline.compute.operators.series import series_of
 from eddyline.compute.operators.stateless import pass_errors
+from eddyline.compute.operators.unnest import unnested
 from eddyline.compute.stream import Output, Stream
 from eddyline.errors import InternalError
 from eddyline.expr.describe import describe, written
@@ -18,19 +20,31 @@ from eddyline.expr.mfp import apply_mfp, error_batch
 from eddyline.expr.registry import RowErrors
 from eddyline.plan.dataflow import FlatMap
 from eddyline.repr.batch import Batch
+from eddyline.repr.types import BIGINT, SqlType, element_type
 
 __all__ = ["FlatMapOperator"]
 
 
-class FlatMapOperator:
-    """Each input row as often as its series has values, the value appended; stateless.
+_FUNCTIONS: Final = {"generate_series": series_of, "unnest": unnested}
 
-    A batch's series are produced piece by piece over as many activations as it takes.
+
+def _made(func: str, types: Sequence[SqlType]) -> tuple[SqlType, ...]:
+    """The types of the columns that a function appends, by those of its arguments."""
+    if func == "unnest":
+        return (*(element_type(t) for t in types), BIGINT)
+    return (types[0],)
+
+
+class FlatMapOperator:
+    """Each input row as often as its function gives rows, their columns appended; stateless.
+
+    A batch's rows are produced piece by piece over as many activations as it takes.
     """
 
     def __init__(self, name: str, input: Stream, node: FlatMap, output: Output, context: OperatorContext) -> None:
-        if node.func != "generate_series":
+        if node.func not in _FUNCTIONS:
             raise InternalError(f"table function {node.func} is not known")
+        self._pieces = _FUNCTIONS[node.func]
         self.name = name
         self._input = input
         self._node = node
@@ -71,15 +85,15 @@ class FlatMapOperator:
             width = len(batch.types)
             args = part.columns[width:]
             source = Batch(batch.types, part.columns[:width], part.times, part.diffs)
-            pieces, failed = series_of(args, part.types[width:], budget)
+            pieces, failed = self._pieces(args, part.types[width:], budget)
             if failed is not None:
                 self._output.send_errors(
                     error_batch(source, self._named(failed), names=self._node.names, view=self._node.view)
                 )
-            types = (*batch.types, part.types[width])
+            types = (*batch.types, *_made(self._node.func, part.types[width:]))
             for piece in pieces:
                 rows = source.take(piece.rows)
-                out = Batch(types, (*rows.columns, piece.values), rows.times, rows.diffs)
+                out = Batch(types, (*rows.columns, *piece.columns), rows.times, rows.diffs)
                 send_through(self._node.mfp, out, self._output)
                 yield len(out)
             yield len(part)

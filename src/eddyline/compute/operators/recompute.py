@@ -1,4 +1,4 @@
-"""The frame of operators that recompute a group's output rows when the group changes: top-k, string_agg.
+"""The frame of operators that recompute a group's output rows when the group changes: top-k, string_agg, array_agg.
 
 The output shown for each group is kept; when a group changes at a time, its output is computed anew and the difference
 is emitted.  Where a piece holds several times, round *r* takes every group's *r*-th distinct time, all groups at once.

@@ -30,10 +30,10 @@ _PLAIN_MICROS = 1 << 61
 
 
 class Piece(NamedTuple):
-    """Values, and the row of the batch that each belongs to."""
+    """Columns of values, and the row of the batch that each belongs to."""
 
     rows: Int64s
-    values: pa.Array
+    columns: tuple[pa.Array, ...]
 
 
 class Series(NamedTuple):
@@ -92,7 +92,7 @@ def _steps(
             place = (np.arange(len(source)) - begins).astype(np.uint64)
             at += whole
         values = (first[source] + place * stride[source]).view(np.int64)
-        yield Piece(rows[source], _integer_column(values, result))
+        yield Piece(rows[source], (_integer_column(values, result),))
 
 
 def _integer_column(values: Int64s, result: SqlType) -> pa.Array:
@@ -142,7 +142,7 @@ def _coefficient(words: tuple[Int64s, Int64s, Int64s], row: int) -> int:
 def _numeric_piece(source: list[int], values: list[tuple[int, int]], result: SqlType) -> Piece:
     count = len(values)
     shown = show_decimals(values, np.ones(count, np.bool_), np.zeros(count, np.bool_), result)
-    return Piece(np.array(source, np.int64), shown.array)
+    return Piece(np.array(source, np.int64), (shown.array,))
 
 
 def _timestamps(
@@ -194,7 +194,7 @@ def _calendar_steps(
             return
         rows, current, stop, up = rows[going], current[going], stop[going], up[going]
         step = Intervals(step.months[going], step.days[going], step.micros[going])
-        yield Piece(rows, _integer_column(current, result))
+        yield Piece(rows, (_integer_column(current, result),))
         current, bad = add_interval(current, step, zone)
         fine = np.flatnonzero(~bad)
         rows, current, stop, up = rows[fine], current[fine], stop[fine], up[fine]

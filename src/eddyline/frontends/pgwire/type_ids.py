@@ -22,7 +22,7 @@ class ColumnShape(NamedTuple):
 
 
 _SHAPES: Final = {**TYPE_IDS, Kind.UNKNOWN: TYPE_IDS[Kind.TEXT]}
-_KINDS: Final = {oid: kind for kind, (oid, _) in _SHAPES.items() if kind is not Kind.UNKNOWN}
+_KINDS: Final = {oid: kind for kind, (oid, _) in _SHAPES.items() if kind not in (Kind.UNKNOWN, Kind.JSON)}
 
 
 def shape_of(sql_type: SqlType) -> ColumnShape:
