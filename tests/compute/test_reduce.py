@@ -18,7 +18,7 @@ from eddyline.compute.stream import Operator, Output, Stream
 from eddyline.expr.ir import AggregateCall, Column
 from eddyline.plan.dataflow import Reduce, ReduceFunctions
 from eddyline.repr.types import BIGINT, BOOLEAN, DOUBLE, INTEGER, INTERVAL, NUMERIC, REAL, TEXT, SqlType, numeric
-from tests.compute.operator_harness import AS_OF, Collector, Multiset, at, check, drive, random_history
+from tests.compute.operator_harness import AS_OF, Collector, Multiset, at, check, context, drive, random_history
 
 CENTS = numeric(2)
 
@@ -54,6 +54,7 @@ EXACT_NODE = reduce_node(
     AggregateCall("sum", (Column(1, INTEGER),), BIGINT, filter=Column(3, BOOLEAN)),
     AggregateCall("bool_and", (Column(3, BOOLEAN),), BOOLEAN),
     AggregateCall("bool_or", (Column(3, BOOLEAN),), BOOLEAN),
+    AggregateCall("sum", (Column(2, CENTS),), CENTS),
 )
 
 
@@ -74,6 +75,7 @@ def exact_oracle(rows: Multiset) -> Multiset:
             (
                 key, len(members), len(ints), sum(ints) if ints else None, sum(cents) if cents else None,
                 sum(kept) if kept else None, all(flags) if flags else None, any(flags) if flags else None,
+                sum(cents) if cents else None,
             )
         ] += 1  # fmt: skip
     return result
@@ -95,6 +97,20 @@ def test_one_update_at_a_time_gives_what_batches_give() -> None:
     history = random_history(rng, exact_row, updates=120, times=10)
     collector = drive(operator(EXACT_NODE), [(EXACT_TYPES, history)], rng, single=True)
     check(collector, [history], exact_oracle, EXACT_NODE.types)
+
+
+@pytest.mark.parametrize("argument", [INTEGER, CENTS, NUMERIC])
+def test_sum_and_average_of_one_argument_keep_one_state(argument: SqlType) -> None:
+    def size(*calls: AggregateCall) -> int:
+        node = reduce_node((0,), (TEXT,), *calls)
+        return ReduceOperator("r", Output().connect(), node, Output(), context()).state_size().capacity
+
+    column = Column(1, argument)
+    total = AggregateCall("sum", (column,), argument)
+    average = AggregateCall("avg", (column,), NUMERIC)
+    some = AggregateCall("avg", (column,), NUMERIC, filter=Column(2, BOOLEAN))
+    assert size(total, average) == size(total) > size()
+    assert size(total, average, some) > size(total)
 
 
 GLOBAL_NODE = reduce_node(

@@ -108,17 +108,21 @@ def test_dealing_cells_agrees_with_its_twin(kind: SqlType) -> None:
 def _sorted(made: _Dealt, *, steps: int) -> list[tuple[int, int, int, int]] | int:
     starts, (hashes, words, diffs, picks) = made.dealt()
     largest = 3 * int(np.diff(starts).max()) + 3
-    places, totals = np.zeros_like(picks), np.zeros_like(picks)
+    found: list[tuple[int, int]] = []
     rows, spare = np.zeros(largest, np.int64), np.zeros(largest, np.int64)
     out: int = 0
     for first, stop in pairwise([BUCKETS * step // steps for step in range(steps + 1)]):
+        before = out
+        places, totals = (np.zeros(int(starts[stop] - starts[first]), np.int64) for _ in range(2))
         out = sort_buckets(
             made.descs, picks, diffs, starts, _SHIFT, first, stop, out, hashes, words, places, totals, rows, spare,
             np.zeros(256, np.int64),
         )  # fmt: skip
         if out == SUM_OVERFLOW:
             return SUM_OVERFLOW
-    return list(zip(*(a[:out].tolist() for a in (hashes, words, places, totals)), strict=True))
+        found += zip(places[: out - before].tolist(), totals[: out - before].tolist(), strict=True)
+    keys = zip(hashes[:out].tolist(), words[:out].tolist(), strict=True)
+    return [(*key, *row) for key, row in zip(keys, found, strict=True)]
 
 
 @pytest.mark.parametrize("kind", ALL_TYPES, ids=str)

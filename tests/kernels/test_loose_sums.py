@@ -40,6 +40,22 @@ def test_words_add_up_exactly(seed: int) -> None:
         assert all(0 <= d < 2**32 for d in state[segment, 1:-1].tolist()), "equal sums have equal digits"
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_decimals_of_one_word_add_up_like_words_and_longer_ones_are_left_alone(seed: int) -> None:
+    rng = random.Random(seed)
+    edges = (0, 1, -1, 2**63 - 1, -(2**63), 2**32, -(2**32) - 1)
+    values = [rng.choice((*edges, rng.getrandbits(64) - 2**63)) for _ in range(300)]
+    weights, segments = some_weights(rng, 300), np.array([rng.randrange(SEGMENTS) for _ in range(300)])
+    for long, weight, fits in ((0, 1, 1), (2**63, 1, 0), (-(2**63) - 1, -2, 0), (2**100, 3, 0), (2**100, 0, 1)):
+        values[7], weights[7] = long, weight
+        words = np.frombuffer(b"".join(v.to_bytes(16, "little", signed=True) for v in values), np.int64).reshape(-1, 2)
+        fast, slow = np.zeros((SEGMENTS, 7), np.int64), np.zeros((SEGMENTS, 7), np.int64)
+        assert loose_sums.add_decimal_digits(words, weights, segments, 1, fast) == fits
+        assert loose_sums.add_decimal_digits_twin(words, weights, segments, 1, slow) == fits
+        assert np.array_equal(fast, slow)
+        assert fast.any() == bool(fits)
+
+
 def test_the_greatest_weight_still_fits() -> None:
     weight = loose_sums.MAX_WEIGHT
     for value in (-1, 2**63 - 1, -(2**63)):

@@ -127,6 +127,35 @@ def test_a_column_with_one_scale_gives_what_per_value_scales_give() -> None:
             assert np.array_equal(flat, np.where((status == k.OK)[:, None], out[:, :2], 0))
 
 
+@pytest.mark.parametrize("value", [(1, 0), (-(2**31), 3), (2**63, 0), (10**38 - 1, 20), (0, 2)])
+def test_an_operand_of_one_row_stands_for_all(value: Decimal128) -> None:
+    one, all_ = k.words_twin([value]), k.words_twin([value] * ROWS)
+    for kernel, extra in (
+        (k.numeric_add, (False,)), (k.numeric_add, (True,)), (k.numeric_multiply, ()), (k.numeric_divide, ()),
+        (k.numeric_remainder, ()),
+    ):  # fmt: skip
+        for alone, repeated in (((one, LEFT_WORDS), (all_, LEFT_WORDS)), ((LEFT_WORDS, one), (LEFT_WORDS, all_))):
+            found, wanted = fresh(), fresh()
+            kernel(alone[0], k.PER_VALUE, alone[1], k.PER_VALUE, *extra, *found)
+            kernel(repeated[0], k.PER_VALUE, repeated[1], k.PER_VALUE, *extra, *wanted)
+            assert np.array_equal(found[0], wanted[0]) and np.array_equal(found[1], wanted[1])
+
+
+def test_short_coefficients_at_the_limits_of_words_are_added_and_multiplied_exactly() -> None:
+    edges = [s * (2**n + d) for n in (31, 32, 62, 63) for d in (-1, 0, 1) for s in (1, -1)]
+    edges += [s * ((2**62 - 1) // 10**n + d) for n in (1, 2, 18) for d in (0, 1) for s in (1, -1)]
+    pairs = [((a, s), (b, t)) for a in edges for b in edges for s, t in ((0, 0), (2, 0), (0, 18), (19, 0), (1, 3))]
+    left, right = (k.words_twin([pair[i] for pair in pairs]) for i in (0, 1))
+    for kernel, extra, twin in (
+        (k.numeric_add, (False,), lambda a, b: k.numeric_add_twin(a, b, False)),
+        (k.numeric_add, (True,), lambda a, b: k.numeric_add_twin(a, b, True)),
+        (k.numeric_multiply, (), k.numeric_multiply_twin),
+    ):
+        out, status = fresh(len(pairs))
+        kernel(left, k.PER_VALUE, right, k.PER_VALUE, *extra, out, status)
+        assert outcomes(out, status) == [twin(*pair) for pair in pairs]
+
+
 def test_to_float_is_exact_where_it_says_so() -> None:
     out, exact = np.empty(ROWS), np.empty(ROWS, np.bool_)
     k.numeric_to_float(LEFT_WORDS, k.PER_VALUE, out, exact)

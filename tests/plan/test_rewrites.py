@@ -26,6 +26,7 @@ from eddyline.plan.rewrites.fuse import fuse
 from eddyline.plan.rewrites.narrow import narrow_block
 from eddyline.plan.rewrites.order_joins import order_joins
 from eddyline.plan.rewrites.push_filters import push_filters
+from eddyline.plan.rewrites.push_semi_joins import push_semi_joins
 from eddyline.plan.rewrites.simplify_distinct import simplify_distinct
 from eddyline.plan.rewrites.simplify_outer_joins import simplify_outer_joins
 from eddyline.plan.rewrites.spread_constants import spread_constants
@@ -285,3 +286,39 @@ def test_joins_of_many_with_many_come_last() -> None:
         Join(JoinKind.INNER, Join(JoinKind.INNER, a, k, (eq(1, 2),)), b, (eq(0, 3),)), (0, 1, 3, 4, 2)
     )
     assert order_joins(plan, NO_FACTS) == plan
+
+
+FEW = Filter(T, (gt(0, lit(5)),))
+
+
+def test_a_semi_join_with_few_rows_comes_before_joins_that_keep_theirs() -> None:
+    for kind in (JoinKind.SEMI, JoinKind.ANTI):
+        joined = Project(Join(JoinKind.INNER, T, Join(JoinKind.INNER, R, S, (eq(1, 2),)), (eq(0, 1),)), (2, 4, 1))
+        # column 0 is R's second one
+        after = push_semi_joins(Join(kind, joined, FEW, (eq(0, 3),)), NO_FACTS)
+        early = Join(kind, R, FEW, (eq(1, 2),))
+        assert after == Project(
+            Join(JoinKind.INNER, T, Join(JoinKind.INNER, early, S, (eq(1, 2),)), (eq(0, 1),)), (2, 4, 1)
+        )
+
+
+def test_a_semi_join_stays_where_it_may_see_fewer_rows_or_its_condition_may_fail() -> None:
+    joined = Join(JoinKind.INNER, R, S, (eq(1, 2),))
+    filtered = Join(JoinKind.INNER, R, Filter(S, (eq(0, lit(1)),)), (eq(1, 2),))
+    outer = Join(JoinKind.LEFT, R, S, (eq(1, 2),))
+    for before in (
+        Join(JoinKind.SEMI, joined, T, (eq(0, 5),)),  # of everything there is
+        Join(JoinKind.SEMI, filtered, FEW, (eq(0, 5),)),
+        Join(JoinKind.SEMI, outer, FEW, (eq(3, 5),)),
+        Join(JoinKind.SEMI, joined, FEW, (eq(0, 5), eq(2, 5))),  # of both sides
+        Join(JoinKind.SEMI, joined, FEW, (eq(div(0, lit(0)), 5),)),
+    ):
+        assert push_semi_joins(before, NO_FACTS) == before
+
+
+def test_a_semi_joined_input_is_a_filtered_one() -> None:
+    few = Join(JoinKind.SEMI, S, FEW, (eq(0, 3),))
+    tree = Join(JoinKind.INNER, Join(JoinKind.INNER, R, T, (eq(1, 2),)), few, (eq(0, 3),))
+    after = order_joins(tree, NO_FACTS)
+    assert isinstance(after, Project) and isinstance(after.input, Join) and isinstance(after.input.left, Join)
+    assert after.input.left.left == few

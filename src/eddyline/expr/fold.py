@@ -6,6 +6,7 @@ ever lost, never gained: arguments and branches that cannot matter go away, as t
 
 from __future__ import annotations
 
+from eddyline.expr.date_bounds import with_date_bound
 from eddyline.expr.evaluate import evaluate
 from eddyline.expr.functions import implementation
 from eddyline.expr.ir import CLOCK, And, Call, Case, Cast, Coalesce, Expr, Literal, Or, rewrite
@@ -56,7 +57,7 @@ def _fold_call(node: Call) -> Expr:
             return Literal(None, node.type)
         if node.func == "nullif" and node.type == node.args[0].type:
             return node.args[0]
-    return _compute(node) if all(isinstance(a, Literal) for a in node.args) else node
+    return _compute(node) if all(isinstance(a, Literal) for a in node.args) else with_date_bound(node)
 
 
 def _fold_connective(node: And | Or, *, absorbing: bool) -> Expr:

@@ -60,11 +60,17 @@ def _width(result: SqlType) -> int:
     return 3 if result.scale is None else 2
 
 
+def _operand(args: Arguments, index: int, sql_type: SqlType) -> Words:
+    """The words of an argument; a constant's are one row, which stands for all."""
+    scalar = args.constant(index)
+    return numeric_words(args[index] if scalar is None else pa.repeat(scalar, 1), sql_type)
+
+
 def _binary(kernel: Callable[..., Any], *extra: Any) -> Function:
     def apply(args: Arguments, types: Sequence[SqlType], result: SqlType, rows: int) -> Evaluated:
         out = np.empty((rows, _width(result)), np.int64)
         status = np.empty(rows, np.uint8)
-        kernel(*numeric_words(args[0], types[0]), *numeric_words(args[1], types[1]), *extra, out, status)
+        kernel(*_operand(args, 0, types[0]), *_operand(args, 1, types[1]), *extra, out, status)
         return Evaluated(numeric_array(out, result), status_errors(status))
 
     return apply

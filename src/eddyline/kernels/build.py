@@ -255,7 +255,8 @@ def sort_buckets(
     counts: npt.NDArray[np.int64],
 ) -> int:
     """Sorts the buckets ``first .. stop``, sums the diffs of identical rows, drops zeros; results go to row ``out`` and
-    on, hashes and words in place.  Returns where the next row goes, or SUM_OVERFLOW.
+    on, hashes and words in place.  Returns where the next row goes, or SUM_OVERFLOW.  The places and diffs of row
+    ``out`` and on go to ``out_places`` and ``out_diffs`` from 0 on, which have room for the rows of these buckets.
 
     Bucket *b* (``hash >> shift``) lies at ``starts[b] .. starts[b + 1]``; ``out <= starts[first]``.  ``rows``,
     ``spare``: three words for each row of the largest bucket, and three more; ``counts``: 256.  O(n log n) within a
@@ -267,6 +268,7 @@ def sort_buckets(
     at_rows = _address(rows)
     at_spare = _address(spare)
     next_shift = np.uint64(shift - _NEXT_BITS)
+    before = out
     for bucket in range(first, stop):
         begin = starts[bucket]
         count = starts[bucket + 1] - begin
@@ -302,8 +304,8 @@ def sort_buckets(
             if total != 0:
                 hashes[out] = np.uint64(own_hash)
                 words[out] = np.uint64(word)
-                out_places[out] = place
-                out_diffs[out] = total
+                out_places[out - before] = place
+                out_diffs[out - before] = total
                 out += 1
     return out
 

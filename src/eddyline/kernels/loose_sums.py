@@ -12,9 +12,12 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from eddyline.kernels.kernel import I64, VOID, kernel, read, write
+from eddyline.kernels.kernel import I64, U8, VOID, kernel, read, write
 
-__all__ = ["MAX_WEIGHT", "add_double_digits", "add_double_digits_twin", "add_word_digits", "add_word_digits_twin"]
+__all__ = [
+    "MAX_WEIGHT", "add_decimal_digits", "add_decimal_digits_twin", "add_double_digits", "add_double_digits_twin",
+    "add_word_digits", "add_word_digits_twin",
+]  # fmt: skip
 
 Int64s = npt.NDArray[np.int64]
 
@@ -43,6 +46,30 @@ def add_word_digits_twin(values: Int64s, weights: Int64s, segments: Int64s, colu
         high, low = divmod(value, 1 << 32)
         out[segment, column] += low * weight
         out[segment, column + 1] += high * weight
+
+
+@kernel(U8(read(I64, 2), read(I64), read(I64), I64, write(I64, 2)))
+def add_decimal_digits(words, weights, segments, column, out):  # type: ignore[no-untyped-def]
+    """As ``add_word_digits`` for coefficients of 128 bits, words int64[n, 2], if the low word is all there is of each.
+
+    1 if so; 0, and ``out`` is as it was, where one with a weight other than 0 needs the high word.
+    """
+    for i in range(len(words)):
+        if words[i, 1] != words[i, 0] >> np.int64(63) and weights[i] != 0:
+            return np.uint8(0)
+    for i in range(len(words)):
+        segment = segments[i]
+        out[segment, column] += (words[i, 0] & _LOW) * weights[i]
+        out[segment, column + 1] += (words[i, 0] >> _32) * weights[i]
+    return np.uint8(1)
+
+
+def add_decimal_digits_twin(words: Int64s, weights: Int64s, segments: Int64s, column: int, out: Int64s) -> int:
+    values = [(high << 64) + (low & (1 << 64) - 1) for low, high in words.tolist()]
+    if any(weight and not -(2**63) <= value < 2**63 for value, weight in zip(values, weights.tolist(), strict=True)):
+        return 0
+    add_word_digits_twin(words[:, 0], weights, segments, column, out)
+    return 1
 
 
 @kernel(VOID(read(I64), read(I64), read(I64), I64, I64, write(I64, 2)))

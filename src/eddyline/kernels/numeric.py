@@ -5,7 +5,7 @@ then, if k = 3, the display scale.  A scale argument gives the scale of the whol
 Coefficients have at most 38 digits.  A sum, product or quotient with a scale of its own (k = 3) that needs more digits
 is rounded to the largest scale at which 38 do; one in a column of one scale overflows.  A row's ``status`` is OK,
 OVERFLOW (more than 38 digits), ZERO_DIVISOR or INVALID; where it is not OK, the output row is 0.  Rows are independent
-of each other; cost O(n).
+of each other; cost O(n).  An operand of two may be a single row: it then stands for all.
 
 Magnitudes are pairs of uint64 (high, low).  Every integer constant that meets one is a uint64 as well: Numba turns
 uint64 mixed with int64 into float64.
@@ -77,6 +77,8 @@ _63 = np.uint64(63)
 _LOW32 = np.uint64(0xFFFFFFFF)
 _TOP = np.uint64(1 << 63)
 _POW10 = np.array([10**i for i in range(20)], dtype=np.uint64)  # all that fit 64 bits
+_NARROW_POW10 = np.array([10**i for i in range(19)], dtype=np.int64)  # all that fit int64
+_NARROW_MOST = np.array([(2**62 - 1) // 10**i for i in range(19)], dtype=np.int64)  # times 10**i is below 2**62
 _WIDE_HIGH = np.array([10**i >> 64 for i in range(39)], dtype=np.uint64)  # 10**i in 128 bits
 _WIDE_LOW = np.array([10**i & (1 << 64) - 1 for i in range(39)], dtype=np.uint64)
 
@@ -311,6 +313,32 @@ def _scale_of(words: Any, row: Any, scale: Any) -> Any:
 
 
 @subroutine
+def _row(words: Any, i: Any) -> Any:
+    """Where row *i* of an operand stands."""
+    return i if words.shape[0] > 1 else 0
+
+
+@subroutine
+def _narrow(low: Any, high: Any) -> Any:
+    """The coefficient is the int64 ``low``."""
+    return high == low >> np.int64(63)
+
+
+@subroutine
+def _half_word(value: Any) -> Any:
+    """The int64 fits 32 bits."""
+    return value == np.int64(np.int32(value))
+
+
+@subroutine
+def _put_narrow(out: Any, row: Any, value: Any, scale: Any) -> Any:
+    out[row, 0] = value
+    out[row, 1] = value >> np.int64(63)
+    if out.shape[1] == 3:
+        out[row, 2] = scale
+
+
+@subroutine
 def _put(out: Any, row: Any, negative: Any, high: Any, low: Any, scale: Any) -> Any:
     out[row, 0], out[row, 1] = _signed(negative, high, low)
     if out.shape[1] == 3:
@@ -323,11 +351,20 @@ def _put(out: Any, row: Any, negative: Any, high: Any, low: Any, scale: Any) -> 
 @kernel(VOID(_WORDS, I64, _WORDS, I64, BOOL, _OUT, _STATUS))
 def numeric_add(left: Any, left_scale: Any, right: Any, right_scale: Any, subtract: Any, out: Any, status: Any) -> None:
     """left ± right at the larger of the two scales, or what 38 digits hold of it."""
-    for i in range(left.shape[0]):
-        ls, rs = _scale_of(left, i, left_scale), _scale_of(right, i, right_scale)
+    for i in range(out.shape[0]):
+        l, r = _row(left, i), _row(right, i)  # noqa: E741 - left and right
+        ls, rs = _scale_of(left, l, left_scale), _scale_of(right, r, right_scale)
         scale = max(ls, rs)
-        ln, lh, ll = _magnitude(left[i, 0], left[i, 1])
-        rn, rh, rl = _magnitude(right[i, 0], right[i, 1])
+        a, b = left[l, 0], right[r, 0]
+        if scale - min(ls, rs) < 19 and _narrow(a, left[l, 1]) and _narrow(b, right[r, 1]):
+            a_most, b_most = _NARROW_MOST[scale - ls], _NARROW_MOST[scale - rs]
+            if -a_most <= a <= a_most and -b_most <= b <= b_most:
+                a, b = a * _NARROW_POW10[scale - ls], b * _NARROW_POW10[scale - rs]
+                status[i] = OK
+                _put_narrow(out, i, a - b if subtract else a + b, scale)
+                continue
+        ln, lh, ll = _magnitude(left[l, 0], left[l, 1])
+        rn, rh, rl = _magnitude(right[r, 0], right[r, 1])
         rn = rn != subtract
         bad = False
         negative = False
@@ -378,10 +415,16 @@ def numeric_add(left: Any, left_scale: Any, right: Any, right_scale: Any, subtra
 @kernel(VOID(_WORDS, I64, _WORDS, I64, _OUT, _STATUS))
 def numeric_multiply(left: Any, left_scale: Any, right: Any, right_scale: Any, out: Any, status: Any) -> None:
     """left × right at the sum of the scales, or what 38 digits hold of it."""
-    for i in range(left.shape[0]):
-        scale = _scale_of(left, i, left_scale) + _scale_of(right, i, right_scale)
-        ln, lh, ll = _magnitude(left[i, 0], left[i, 1])
-        rn, rh, rl = _magnitude(right[i, 0], right[i, 1])
+    for i in range(out.shape[0]):
+        l, r = _row(left, i), _row(right, i)  # noqa: E741 - left and right
+        scale = _scale_of(left, l, left_scale) + _scale_of(right, r, right_scale)
+        a, b = left[l, 0], right[r, 0]
+        if _half_word(a) and _half_word(b) and _narrow(a, left[l, 1]) and _narrow(b, right[r, 1]):
+            status[i] = OK
+            _put_narrow(out, i, a * b, scale)
+            continue
+        ln, lh, ll = _magnitude(left[l, 0], left[l, 1])
+        rn, rh, rl = _magnitude(right[r, 0], right[r, 1])
         if lh == _0 and rh == _0:
             w3, w2 = _0, _0
             w1, w0 = _multiply64(ll, rl)
@@ -478,10 +521,11 @@ def _base10000(high: Any, low: Any, scale: Any) -> Any:
 def numeric_divide(left: Any, left_scale: Any, right: Any, right_scale: Any, out: Any, status: Any) -> None:
     """left / right, rounded half away from zero, with at least 16 significant digits and at least both scales: the
     display scale that PostgreSQL's ``select_div_scale`` picks.  ``out``: int64[n, 3]."""
-    for i in range(left.shape[0]):
-        ls, rs = _scale_of(left, i, left_scale), _scale_of(right, i, right_scale)
-        ln, lh, ll = _magnitude(left[i, 0], left[i, 1])
-        rn, rh, rl = _magnitude(right[i, 0], right[i, 1])
+    for i in range(out.shape[0]):
+        l, r = _row(left, i), _row(right, i)  # noqa: E741 - left and right
+        ls, rs = _scale_of(left, l, left_scale), _scale_of(right, r, right_scale)
+        ln, lh, ll = _magnitude(left[l, 0], left[l, 1])
+        rn, rh, rl = _magnitude(right[r, 0], right[r, 1])
         if rh == _0 and rl == _0:
             status[i] = ZERO_DIVISOR
             _put(out, i, False, _0, _0, np.int64(0))
@@ -529,11 +573,12 @@ def numeric_divide(left: Any, left_scale: Any, right: Any, right_scale: Any, out
 @kernel(VOID(_WORDS, I64, _WORDS, I64, _OUT, _STATUS))
 def numeric_remainder(left: Any, left_scale: Any, right: Any, right_scale: Any, out: Any, status: Any) -> None:
     """left - trunc(left / right) × right at the larger of the scales; the sign is the dividend's."""
-    for i in range(left.shape[0]):
-        ls, rs = _scale_of(left, i, left_scale), _scale_of(right, i, right_scale)
+    for i in range(out.shape[0]):
+        l, r = _row(left, i), _row(right, i)  # noqa: E741 - left and right
+        ls, rs = _scale_of(left, l, left_scale), _scale_of(right, r, right_scale)
         scale = max(ls, rs)
-        ln, lh, ll = _magnitude(left[i, 0], left[i, 1])
-        _, rh, rl = _magnitude(right[i, 0], right[i, 1])
+        ln, lh, ll = _magnitude(left[l, 0], left[l, 1])
+        _, rh, rl = _magnitude(right[r, 0], right[r, 1])
         if rh == _0 and rl == _0:
             status[i] = ZERO_DIVISOR
             _put(out, i, False, _0, _0, scale)

@@ -14,6 +14,7 @@ from eddyline.plan.rewrites.fuse import fuse
 from eddyline.plan.rewrites.narrow import narrow_block
 from eddyline.plan.rewrites.order_joins import order_joins
 from eddyline.plan.rewrites.push_filters import push_filters
+from eddyline.plan.rewrites.push_semi_joins import push_semi_joins
 from eddyline.plan.rewrites.simplify_distinct import simplify_distinct
 from eddyline.plan.rewrites.simplify_outer_joins import simplify_outer_joins
 from eddyline.plan.rewrites.spread_constants import spread_constants
@@ -29,6 +30,7 @@ REWRITES: tuple[Rewrite, ...] = (
     simplify_outer_joins,
     factor_disjunctions,
     push_filters,
+    push_semi_joins,
     fuse,
     order_joins,
     spread_constants,

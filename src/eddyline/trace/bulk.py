@@ -4,19 +4,23 @@ Inserting a snapshot piece by piece copies each row once a level of merges; this
 kept by reference until the run is made, in bounded steps: ``add`` each, then ``work`` until it is done.
 
 Reading cells at random from all that was added would cost a cache miss each.  Fixed-width columns without NULLs are
-therefore dealt into the buckets with their rows, and copied from there once a bucket is in order.
+therefore dealt into the buckets with their rows, and put in order there, a few buckets at a time: what was dealt is the
+run, and no second copy of it is ever there.
 
 Invariants:
 I1  the run is the one that ``build_run`` makes of the concatenation, row for row;
 I2  a step handles about ``fuel_rows`` rows, or one bucket of hashes if that has more; ``skewed`` says when some bucket
-    is so large that whoever wants bounded steps should insert the batches one by one.
+    is so large that whoever wants bounded steps should insert the batches one by one;
+I3  beside what was added, which others may hold as well, and the run itself there are at most 24 bytes a row while
+    batches wait or are dealt, and the columns that are not dealt.
 One thread works on it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Final
+from collections import deque
+from collections.abc import Collection, Iterator
+from typing import Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -32,9 +36,11 @@ from eddyline.kernels.build import (
     sort_buckets,
 )
 from eddyline.kernels.cells import WIDTH, WIDTHS
-from eddyline.kernels.gather import gather
+from eddyline.kernels.gather import OUT, gather
 from eddyline.repr.batch import Batch, Int64s
+from eddyline.repr.taking import take_values
 from eddyline.repr.time import Frontier, Time
+from eddyline.repr.types import SqlType, arrow_type
 from eddyline.trace.columns import ColumnBuffers, address_of, cell_kinds, describe, varlen_bytes
 from eddyline.trace.hasher import Hasher
 from eddyline.trace.run import Layout, Run, Uint64s, hashes_of, summed_rows
@@ -49,6 +55,16 @@ _BUCKET_ROWS: Final = 1 << 11
 _LOW32: Final = 0xFFFFFFFF
 
 
+class _Added(NamedTuple):
+    """One batch that waits: its columns, how kernels see them, and of each row the hash, second word and diff."""
+
+    columns: tuple[pa.Array, ...]
+    described: Int64s
+    hashes: Uint64s
+    words: Uint64s
+    diffs: Int64s
+
+
 class RunBuilder:
     """Of ``layout``, which has no ORDER BY (ValueError), at ``time``."""
 
@@ -60,15 +76,13 @@ class RunBuilder:
         self.rows = 0
         self._hasher = hasher
         self._kinds = cell_kinds(layout.types)
-        self._batches: list[Batch] = []
-        self._descs: list[Int64s] = []
-        self._hashes: list[Uint64s] = []
-        self._words: list[Uint64s] = []
-        self._diffs: list[Int64s] = []
+        #: what waits; while the rows are dealt, the batches that are dealt leave their columns behind in ``_sources``
+        self._added: deque[_Added] = deque()
+        self._sources: list[tuple[pa.Array, ...]] = []
         self._counts = np.zeros(BUCKETS, np.int64)
         self._steps: Iterator[int] | None = None
-        #: columns, hashes, second words and diffs, once they are made
-        self._made: tuple[tuple[pa.Array, ...], Uint64s, Uint64s, Int64s] | None = None
+        #: columns, hashes, second words, times and diffs, once they are made
+        self._made: tuple[tuple[pa.Array, ...], Uint64s, Uint64s, Int64s, Int64s] | None = None
         #: bytes of what waits to be built, shared buffers included
         self.nbytes = 0
 
@@ -78,36 +92,35 @@ class RunBuilder:
         return int(self._counts.max()) > _LARGEST_BUCKET_ROWS
 
     def add(self, batch: Batch) -> None:
-        """More updates, all at ``time`` (unchecked).  DataError 22003 if a multiplicity leaves int64.  O(rows).
+        """More updates, all at ``time``, whatever the batch calls it.  DataError 22003 if a multiplicity leaves int64.
+        O(rows).
 
         A batch of many identical rows is kept as its different ones, so that memory follows these.
         """
-        described = describe(batch.columns, self._kinds)
+        columns = batch.columns
+        described = describe(columns, self._kinds)
         hashes, words = hashes_of(described, self.layout, self._hasher, len(batch))
         diffs = np.ascontiguousarray(batch.diffs, np.int64)
         if len(batch) > 4 * _TRIAL_ROWS:
             summed = summed_rows(described, hashes, words, np.zeros(len(batch), np.int64), diffs, _TRIAL_ROWS)
             if summed is not None:
                 first, sums = summed
-                batch = Batch(batch.types, batch.take(first).columns, batch.times[first], sums[first])
-                described = describe(batch.columns, self._kinds)
-                hashes, words, diffs = hashes[first], words[first], np.ascontiguousarray(batch.diffs, np.int64)
-        if not len(batch):
+                columns = tuple([take_values(c, first) for c in columns])
+                described = describe(columns, self._kinds)
+                hashes, words, diffs = hashes[first], words[first], sums[first]
+        if not len(diffs):
             return
         count_buckets(hashes, self._counts)
-        self._batches.append(batch)
-        self._descs.append(described)
-        self._hashes.append(hashes)
-        self._words.append(words)
-        self._diffs.append(diffs)
-        self.rows += len(batch)
-        self.nbytes += batch.nbytes + hashes.nbytes + words.nbytes
+        self._added.append(_Added(columns, described, hashes, words, diffs))
+        self.rows += len(diffs)
+        self.nbytes += sum(int(c.nbytes) for c in columns) + diffs.nbytes + hashes.nbytes + words.nbytes
 
     def pieces(self, max_rows: int) -> Iterator[Batch]:
         """What was added, in batches of at most ``max_rows``, for who inserts it so; small ones as one."""
         small: list[Batch] = []
         rows = 0
-        for batch in self._batches:
+        for added in self._added:
+            batch = Batch(self.layout.types, added.columns, np.full(len(added.diffs), self.time, np.int64), added.diffs)
             for start in range(0, len(batch), max_rows):
                 piece = batch.slice(start, min(start + max_rows, len(batch)))
                 if small and rows + len(piece) > max_rows:
@@ -129,13 +142,13 @@ class RunBuilder:
         """The run, None if nothing remains; it is an error to call this before ``work`` is done."""
         if self._made is None:
             return None
-        columns, hashes, words, diffs = self._made
+        columns, hashes, words, times, diffs = self._made
         return Run(
             self.layout,
             columns,
             key_hashes=hashes,
             value_hashes=words,
-            times=np.full(len(diffs), self.time, np.int64),
+            times=times,
             diffs=diffs,
             lower=lower,
             upper=upper,
@@ -143,27 +156,28 @@ class RunBuilder:
         )
 
     def _build(self, fuel_rows: int) -> Iterator[int]:
-        """Deals the rows into buckets, sorts the buckets, copies the rows; yields after each bounded part."""
+        """Deals the rows into buckets, sorts the buckets, puts the rows in order; yields after each bounded part."""
         if not self.rows:
             return
         bits = min(max((self.rows // _BUCKET_ROWS).bit_length(), 1), BUCKET_BITS)
         counts = self._counts.reshape(1 << bits, -1).sum(axis=1)
         starts = np.concatenate(([0], np.cumsum(counts)))
-        dealt = _Dealt(self._descs, self._kinds, self.rows)
         shift = 64 - bits
+        ranges = list(_ranges(starts, fuel_rows))
+        most = max(int(starts[stop] - starts[first]) for first, stop in ranges)
+        dealt = _Dealt(self.layout.types, self._kinds, self._added, self.rows, most)
         cursors = starts[:-1].copy()
-        for number in range(len(self._batches)):
-            dealt.take(number, self._descs[number], self._hashes[number], self._words[number], self._diffs[number],
-                       shift=shift, cursors=cursors)  # fmt: skip
-            yield len(self._hashes[number])
-        self._hashes, self._words, self._diffs = [], [], []
-        columns = self._buffers(dealt.descs)
+        while self._added:
+            added = self._added.popleft()
+            dealt.take(len(self._sources), added, shift, cursors)
+            self._sources.append(added.columns)
+            yield len(added.diffs)
         largest = 3 * int(counts.max()) + 3
         rows, spare = np.empty(largest, np.int64), np.empty(largest, np.int64)
-        places, diffs = np.empty(self.rows, np.int64), np.empty(self.rows, np.int64)
+        places, diffs = np.empty(most, np.int64), np.empty(most, np.int64)
         parts = np.empty(256, np.int64)
         out = 0
-        for first, stop in _ranges(starts, fuel_rows):
+        for first, stop in ranges:
             before = out
             out = sort_buckets(
                 dealt.descs, dealt.picks, dealt.diffs, starts, shift, first, stop, out,
@@ -173,67 +187,89 @@ class RunBuilder:
                 raise make_error("22003", "row multiplicity out of range")
             yield int(starts[stop] - starts[first])
             if out > before:
-                dealt.gather(places[before:out], before, columns)
+                dealt.settle(places[: out - before], diffs[: out - before], before)
                 yield out - before
-        self._batches, self._descs = [], []
         if out:
-            self._made = columns.finish(out), dealt.hashes[:out], dealt.words[:out], diffs[:out]
-
-    def _buffers(self, descs: Int64s) -> ColumnBuffers:
-        sizes = [varlen_bytes(d, len(b)) for d, b in zip(self._descs, self._batches, strict=True)]
-        nullable = (descs[:, :, 3] != 0).any(axis=0).tolist()
-        return ColumnBuffers(
-            self.layout.types, self._kinds, self.rows, [sum(s) for s in zip(*sizes, strict=True)], nullable
-        )
+            self._made = (*dealt.finish(out, self.time), dealt.diffs[:out])
+        self._sources = []
 
 
 class _Dealt:
-    """All rows by place: what ``kernels.build`` sorts, and the cells of plain columns."""
+    """All rows by place: what ``kernels.build`` sorts, and the cells of plain columns.
 
-    def __init__(self, descs: list[Int64s], kinds: tuple[int, ...], rows: int) -> None:
-        self.descs = np.stack(descs)
+    The rows before those of the buckets that are yet to be sorted are the run's: hashes, second words, diffs and the
+    cells of plain columns are put in order in place, and picks become times in the end.
+    """
+
+    def __init__(
+        self, types: tuple[SqlType, ...], kinds: tuple[int, ...], added: Collection[_Added], rows: int, most: int
+    ) -> None:
+        """``most``: rows that are settled at once."""
+        self.descs = np.stack([a.described for a in added])
         self.hashes = np.empty(rows, np.uint64)
         self.words = np.empty(rows, np.uint64)
         self.diffs = np.empty(rows, np.int64)
         self.picks = np.empty(rows, np.int64)
-        plain = [c for c, kind in enumerate(kinds) if WIDTHS[kind] and not self.descs[:, c, 3].any()]
+        nullable = (self.descs[:, :, 3] != 0).any(axis=0).tolist()
+        plain = [c for c, kind in enumerate(kinds) if WIDTHS[kind] and not nullable[c]]
+        others = [c for c in range(len(kinds)) if c not in plain]
+        self._types = types
         self._plain = np.array(plain, np.int64)
-        self._others = np.array([c for c in range(len(kinds)) if c not in plain], np.int64)
-        self._cells = [np.empty(rows * WIDTHS[kinds[c]], np.uint8) for c in plain]
+        self._cells = [np.empty((rows, WIDTHS[kinds[c]]), np.uint8) for c in plain]
         self._addresses = np.array([address_of(c) for c in self._cells], np.int64)
         self._plain_descs = np.zeros((1, len(plain), WIDTH), np.int64)
         self._plain_descs[0, :, 0] = [kinds[c] for c in plain]
         self._plain_descs[0, :, 1] = self._addresses
-        self._other_descs = np.ascontiguousarray(self.descs[:, self._others])
-        #: where the cells of the other columns go next; kernels keep the bytes written so far in it
-        self._other_outs: Int64s | None = None
+        #: the cells of the rows that are being settled, in their order
+        self._settled = [np.empty((most, WIDTHS[kinds[c]]), np.uint8) for c in plain]
+        self._settled_outs = np.zeros((len(plain), OUT), np.int64)
+        self._settled_outs[:, 0] = [address_of(c) for c in self._settled]
+        self._others = others
+        self._other_descs = np.ascontiguousarray(self.descs[:, others])
+        sizes = np.array([varlen_bytes(a.described, len(a.diffs)) for a in added]).sum(axis=0)
+        #: the other columns of the run; kernels keep the bytes written so far in its ``outs``
+        self._columns = ColumnBuffers(
+            [types[c] for c in others], [kinds[c] for c in others], rows, [int(sizes[c]) for c in others],
+            [nullable[c] for c in others],
+        )  # fmt: skip
 
-    def take(
-        self,
-        number: int,
-        described: Int64s,
-        hashes: Uint64s,
-        words: Uint64s,
-        diffs: Int64s,
-        *,
-        shift: int,
-        cursors: Int64s,
-    ) -> None:
-        places = np.empty(len(hashes), np.int64)
-        deal_rows(hashes, words, diffs, number, shift, cursors, places, self.hashes, self.words, self.diffs, self.picks)
-        deal_cells(described, self._plain, places, self._addresses)
+    def take(self, number: int, added: _Added, shift: int, cursors: Int64s) -> None:
+        """Deals the rows of batch ``number``."""
+        places = np.empty(len(added.diffs), np.int64)
+        deal_rows(
+            added.hashes, added.words, added.diffs, number, shift, cursors, places,
+            self.hashes, self.words, self.diffs, self.picks,
+        )  # fmt: skip
+        deal_cells(added.described, self._plain, places, self._addresses)
 
-    def gather(self, places: Int64s, first: int, columns: ColumnBuffers) -> None:
-        """Copies the rows at ``places`` to the output's rows from ``first`` on; calls come in the order of the rows."""
+    def settle(self, places: Int64s, diffs: Int64s, first: int) -> None:
+        """Puts the rows at ``places`` to the run's rows from ``first`` on; calls come in the order of the rows, and
+        those of a bucket in one call."""
         rows = len(places)
-        if len(self._plain):
-            outs = columns.outs[self._plain]
-            gather(self._plain_descs, 0, np.zeros(rows, np.int64), places, 0, rows, first, outs)
-        if len(self._others):
-            if self._other_outs is None:
-                self._other_outs = columns.outs[self._others]
+        stop = first + rows
+        self.diffs[first:stop] = diffs
+        zeros = np.zeros(rows, np.int64)
+        if self._others:
             picks = self.picks[places]
-            gather(self._other_descs, 0, picks >> 32, picks & _LOW32, 0, rows, first, self._other_outs)
+            gather(self._other_descs, 0, picks >> 32, picks & _LOW32, 0, rows, first, self._columns.outs)
+        if self._cells:
+            gather(self._plain_descs, 0, zeros, places, 0, rows, 0, self._settled_outs)
+            for cells, settled in zip(self._cells, self._settled, strict=True):
+                cells[first:stop] = settled[:rows]
+
+    def finish(self, rows: int, time: Time) -> tuple[tuple[pa.Array, ...], Uint64s, Uint64s, Int64s]:
+        """(columns, hashes, second words, times) of the run, whose first ``rows`` rows they are."""
+        times = self.picks[:rows]
+        times.fill(time)
+        made = iter(self._columns.finish(rows))
+        cells = iter(self._cells)
+        columns = []
+        for number, sql_type in enumerate(self._types):
+            if number in self._others:
+                columns.append(next(made))
+            else:
+                columns.append(pa.Array.from_buffers(arrow_type(sql_type), rows, [None, pa.py_buffer(next(cells))]))
+        return tuple(columns), self.hashes[:rows], self.words[:rows], times
 
 
 def _ranges(starts: Int64s, fuel_rows: int) -> Iterator[tuple[int, int]]:

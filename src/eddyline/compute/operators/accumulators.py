@@ -7,7 +7,7 @@ Equal multisets of inputs have equal states, in whatever order and with whatever
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -15,8 +15,16 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from eddyline.compute.operators.growable import grown
-from eddyline.compute.operators.values import booleans_of, from_numbers, from_words, integers_of, valid_of, words_of
-from eddyline.kernels.loose_sums import MAX_WEIGHT, add_word_digits
+from eddyline.compute.operators.values import (
+    booleans_of,
+    coefficients_of,
+    from_numbers,
+    from_words,
+    integers_of,
+    valid_of,
+    words_of,
+)
+from eddyline.kernels.loose_sums import MAX_WEIGHT, add_decimal_digits, add_word_digits
 from eddyline.kernels.numeric import HALF_AWAY, MAX_DIGITS, PER_VALUE, numeric_divide, numeric_rescale
 from eddyline.kernels.reduce import add_integers, add_weights, digits_to_words, running_sums
 from eddyline.repr.batch import Int64s
@@ -73,6 +81,11 @@ class Accumulator(ABC):
     @abstractmethod
     def show(self, states: Int64s) -> Shown:
         """The values of states: int64[n, width]."""
+
+    def sharing(self) -> Hashable:
+        """Accumulators of the same arguments and filter for which this is equal keep the same states, and show those
+        of each other; None: with no other's."""
+        return None
 
     def run(self, slots: Int64s, starts: Int64s, delta: Int64s) -> tuple[Int64s, Int64s]:
         """Adds ``delta`` segment by segment; the states before and after each (see ``running_sums``)."""
@@ -156,15 +169,18 @@ class IntegerSum(Accumulator):
         out = np.zeros((count, self._width), np.int64)
         used = present_weights(args[0], weights)
         add_to_segments(used, segments, out)
-        if self._argument.kind is not Kind.NUMERIC and light(used):
-            add_word_digits(integers_of(args[0], self._argument), used, segments, 1, out)
-            return out
+        if light(used):
+            if self._argument.kind is not Kind.NUMERIC:
+                add_word_digits(integers_of(args[0], self._argument), used, segments, 1, out)
+                return out
+            if add_decimal_digits(coefficients_of(args[0]), used, segments, 1, out):
+                return out
         low, high = words_of(args[0], self._argument)[:2]
-        if light(used) and np.array_equal(high, low >> 63):
-            add_word_digits(low, used, segments, 1, out)
-        else:
-            add_integers(low, high, used, np.zeros(len(low), np.int64), 0, segments, 1, self._DIGITS, out)
+        add_integers(low, high, used, np.zeros(len(low), np.int64), 0, segments, 1, self._DIGITS, out)
         return out
+
+    def sharing(self) -> Hashable:
+        return IntegerSum
 
     def show(self, states: Int64s) -> Shown:
         valid = states[:, 0] > 0

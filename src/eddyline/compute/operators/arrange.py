@@ -124,7 +124,7 @@ class ArrangeOperator:
                 self._input.updates.appendleft(batch.slice(self._context.budget_rows, len(batch)))
                 batch = batch.slice(0, self._context.budget_rows)
             taken += len(batch)
-            self._add_to_snapshot(batch.advanced(as_of))
+            self._add_to_snapshot(batch)
         return moved
 
     def _add_to_snapshot(self, batch: Batch) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -139,6 +139,9 @@ class ScaledSum(_ScaledAccumulator):
     def __init__(self, result: SqlType, argument: SqlType, func: str) -> None:
         super().__init__(result, argument, squares=False)
         self._average = func == "avg"
+
+    def sharing(self) -> Hashable:
+        return ScaledSum
 
     def show(self, states: Int64s) -> Shown:
         scales = self.display_scales(states)

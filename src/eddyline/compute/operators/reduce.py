@@ -8,7 +8,7 @@ shows an error in place of its row, until a later state has one again.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -159,6 +159,8 @@ class ReduceOperator(SealedOperator):
         self._counts = CountAccumulator(BIGINT)
         #: a count of all rows is the one that a group has anyway
         self.accumulators = [self._counts if _counts_rows(call) else self.accumulator(call) for call in node.aggregates]
+        #: which accumulator keeps the states of each aggregate: sum and avg of one argument have the same ones
+        self._keepers = _keepers(self.accumulators, self._arguments.places)
         self._texts = [_text(call, node.names) for call in node.aggregates]
         self._view = node.view
         self._key_names = tuple(node.names[k] for k in node.key) if node.names else ()
@@ -183,8 +185,8 @@ class ReduceOperator(SealedOperator):
         keys = self._arguments.keys
         groups, slots = self._table.locate(rows.columns[:keys], len(rows))
         self.add(self._counts, (), rows.diffs, groups, slots)
-        for accumulator, (args, condition) in zip(self.accumulators, self._arguments.places, strict=True):
-            if accumulator is self._counts:
+        for accumulator, keeper, (args, condition) in self._aggregates():
+            if accumulator is self._counts or accumulator is not keeper:
                 continue
             self.add(accumulator, [rows.columns[keys + a] for a in args], self._weights(rows, condition), groups, slots)
 
@@ -205,7 +207,7 @@ class ReduceOperator(SealedOperator):
         budget = self.context.budget_rows
         for start in range(0, self._table.size, budget):
             slots = np.arange(start, min(start + budget, self._table.size), dtype=np.int64)
-            states = self._show(self._counts.states(slots), [a.states(slots) for a in self.accumulators])
+            states = self._show(self._counts.states(slots), [a.states(slots) for a in self._keepers])
             rows = np.arange(len(slots))
             times = np.full(len(slots), self.context.as_of, np.int64)
             self._emit(states, rows, slots, times, np.ones(len(slots), np.int64))
@@ -249,15 +251,19 @@ class ReduceOperator(SealedOperator):
         segments = cut_segments(groups, len(slots), rows.times)
         count = len(segments)
         delta = self._counts.delta((), rows.diffs, segments.of_row, count)
-        parts = [self._counts.run(slots, segments.starts, delta)]
-        for accumulator, (args, condition) in zip(self.accumulators, self._arguments.places, strict=True):
-            if accumulator is self._counts:
-                parts.append(parts[0])
+        counted = self._counts.run(slots, segments.starts, delta)
+        found: dict[Accumulator, tuple[Int64s, Int64s]] = {self._counts: counted}
+        for accumulator, keeper, (args, condition) in self._aggregates():
+            if keeper in found:
                 continue
             weights = self._weights(rows, condition)
             delta = accumulator.delta([rows.columns[keys + a] for a in args], weights, segments.of_row, count)
-            parts.append(accumulator.run(slots, segments.starts, delta))
-        return segments, slots, parts
+            found[accumulator] = accumulator.run(slots, segments.starts, delta)
+        return segments, slots, [counted, *(found[keeper] for keeper in self._keepers)]
+
+    def _aggregates(self) -> Iterator[tuple[Accumulator, Accumulator, tuple[tuple[int, ...], int | None]]]:
+        """(accumulator, the one that keeps its states, places of its arguments and filter) of each aggregate."""
+        return zip(self.accumulators, self._keepers, self._arguments.places, strict=True)
 
     def _show(self, counts: Int64s, values: Sequence[Int64s]) -> _States:
         rows = len(counts)
@@ -323,8 +329,18 @@ class ReduceOperator(SealedOperator):
                 accumulator.keep(kept)
 
     def _kept(self) -> list[Accumulator]:
-        """The accumulators, each once."""
-        return list(dict.fromkeys((self._counts, *self.accumulators)))
+        """The accumulators that keep states, each once."""
+        return list(dict.fromkeys((self._counts, *self._keepers)))
+
+
+def _keepers(accumulators: Sequence[Accumulator], places: Sequence[Hashable]) -> list[Accumulator]:
+    """Of each accumulator the first that keeps its states; ``places``: of its arguments and filter."""
+    first: dict[Hashable, Accumulator] = {}
+    keepers = []
+    for accumulator, place in zip(accumulators, places, strict=True):
+        sharing = accumulator.sharing()
+        keepers.append(accumulator if sharing is None else first.setdefault((sharing, place), accumulator))
+    return keepers
 
 
 def _counts_rows(call: AggregateCall) -> bool:

@@ -11,7 +11,16 @@ import pyarrow as pa
 from eddyline.repr.batch import Int64s
 from eddyline.repr.types import Kind, SqlType, arrow_type
 
-__all__ = ["booleans_of", "floats_of", "from_numbers", "from_words", "integers_of", "valid_of", "words_of"]
+__all__ = [
+    "booleans_of",
+    "coefficients_of",
+    "floats_of",
+    "from_numbers",
+    "from_words",
+    "integers_of",
+    "valid_of",
+    "words_of",
+]
 
 Bools = npt.NDArray[np.bool_]
 
@@ -48,6 +57,11 @@ def integers_of(array: pa.Array, sql_type: SqlType) -> Int64s:
 def floats_of(array: pa.Array, sql_type: SqlType) -> npt.NDArray[np.float64]:
     """float64[n] of a real or double precision column; undefined at NULLs."""
     return _data(array, np.float32 if sql_type.kind is Kind.REAL else np.float64).astype(np.float64)
+
+
+def coefficients_of(array: pa.Array) -> Int64s:
+    """int64[n, 2]: low and high word of a numeric column with one scale, without a copy; undefined at NULLs."""
+    return _data(array, np.int64, 2).reshape(-1, 2)
 
 
 def words_of(array: pa.Array, sql_type: SqlType) -> tuple[Int64s, Int64s, Int64s]:

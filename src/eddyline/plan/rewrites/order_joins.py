@@ -158,13 +158,15 @@ class _Order:
         )
 
     def _filter_rank(self, i: int) -> int:
-        """0: an equality with a constant, 1: some filter, 2: none."""
+        """0: an equality with a constant, 1: some filter or semi join, 2: none."""
         predicates = [p for p, t in zip(self._tree.predicates, self._touched, strict=True) if t == {i}]
         source = self._tree.inputs[i]
         while isinstance(source, (Project, Map, Filter)):
             if isinstance(source, Filter):
                 predicates.extend(source.predicates)
             source = source.input
+        if isinstance(source, Join) and source.kind in (JoinKind.SEMI, JoinKind.ANTI):
+            return 1
         if any(isinstance(p, Call) and p.func == "eq" and any(is_constant(a) for a in p.args) for p in predicates):
             return 0
         return 1 if predicates else 2
