@@ -55,7 +55,6 @@ COMPANION_SITUATIONS = (
     "replicas: answered by the second",
     "replicas: the second lost",
     "replicas: the second lost: with reads open",
-    "replicas: the first lost, and the second goes on with reads",
 )
 #: of replicas of several processes
 PROCESS_SITUATIONS = (
