@@ -160,8 +160,8 @@ def test_a_replica_that_cannot_be_told_what_there_is_is_replaced_by_another(
     """The history breaks off after so many commands; what the half-built replica says of it counts for nothing."""
     reduced, broken = CommandHistory.reduced, threading.Event()
 
-    def breaks_off(self: CommandHistory) -> Iterator[Command]:
-        yield from itertools.islice(reduced(self), told)
+    def breaks_off(self: CommandHistory, own: CommandHistory | None = None) -> Iterator[Command]:
+        yield from itertools.islice(reduced(self, own), told)
         if broken.is_set():
             raise RuntimeError("the history is broken")
 
