@@ -156,7 +156,7 @@ def test_parameters_and_encodings(db: eddyline.Connection, text: Any, parameters
     "text",
     [
         "SELECT count(*) OVER () FROM t",
-        "SELECT ARRAY[1]",
+        "SELECT array_fill(1, ARRAY[2])",
         "SELECT '{}'::jsonb",
         "GRANT ALL ON t TO x",
         "VACUUM",

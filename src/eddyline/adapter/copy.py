@@ -52,7 +52,7 @@ def _check_zone(context: ReadContext, statement: Copy) -> None:
     else:
         assert statement.table is not None
         types = tuple(statement.table.columns[c].type for c in statement.columns)
-    if any(t.kind is Kind.TIMESTAMPTZ for t in types):
+    if any(t.kind in (Kind.TIMESTAMPTZ, Kind.TIMESTAMPTZ_ARRAY) for t in types):
         raise unsupported("COPY of timestamp with time zone in a session whose TimeZone is not UTC")
 
 

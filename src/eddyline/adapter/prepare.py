@@ -13,7 +13,7 @@ import numpy as np
 
 from eddyline.adapter.engine import Engine
 from eddyline.adapter.read_plan import ReadPlan, plan_read
-from eddyline.errors import Error, ProgrammingError, make_error
+from eddyline.errors import Error, ProgrammingError, make_error, unsupported
 from eddyline.expr.arithmetic import INTEGER_LIMITS
 from eddyline.expr.ir import Literal, LiteralValue
 from eddyline.expr.text_io import literal_from_python, parse_literal
@@ -191,7 +191,14 @@ def literals_of(
 
 
 def _in_zone(value: Any, sql_type: SqlType) -> Any:
-    """A datetime without a zone as text, which is read in the session's."""
+    """A datetime without a zone as text, which is read in the session's; 0A000 for such in a list."""
+    if sql_type.kind is Kind.TIMESTAMPTZ_ARRAY and isinstance(value, list):
+        if any(isinstance(v, str) or (isinstance(v, dt.datetime) and v.tzinfo is None) for v in _leaves(value)):
+            raise unsupported(
+                "a list of times without a zone in a session whose TimeZone is not UTC",
+                hint="Give them a zone, or pass the whole array as text.",
+            )
+        return value
     local = isinstance(value, dt.datetime) and value.tzinfo is None and value == value  # noqa: PLR0124 - not NaT
     return value.isoformat(" ") if local and sql_type.kind is Kind.TIMESTAMPTZ else value
 

@@ -51,9 +51,10 @@ Int64s = npt.NDArray[np.int64]
 _BINARY: Final = pa.large_binary()
 _INT: Final = pa.int32()
 _TEXT: Final = pa.large_string()
+_COMPARISONS: Final = ("eq", "ne", "lt", "le", "gt", "ge")
 #: operators that ANY and ALL take, by implementation
 QUANTIFIED: Final = (
-    "eq", "ne", "lt", "le", "gt", "ge", "like", "not_like", "ilike", "not_ilike", "regex_match", "regex_imatch",
+    *_COMPARISONS, "like", "not_like", "ilike", "not_ilike", "regex_match", "regex_imatch",
     "regex_not_match", "regex_not_imatch",
 )  # fmt: skip
 
@@ -548,7 +549,7 @@ def _of_rows(errors: RowErrors | None, source: Int64s, known: npt.NDArray[np.boo
 
 
 for _operator in QUANTIFIED:
-    _fallible = not _operator.islower() or len(_operator) > 2
+    _fallible = _operator not in _COMPARISONS
     implements(f"any_{_operator}", strict=False, fallible=_fallible)(_quantified(_operator, every=False))
     implements(f"all_{_operator}", strict=False, fallible=_fallible)(_quantified(_operator, every=True))
 

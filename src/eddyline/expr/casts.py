@@ -186,7 +186,9 @@ def _to_array(array: pa.Array, source: SqlType, target: SqlType, *, explicit: bo
     element = element_type(target)
     if not is_array(source):
         texts = padded(array, source)
-        return arrays_from_text(texts, target, lambda part: cast_array(part, TEXT, element, explicit=True, zone=zone))
+        return arrays_from_text(
+            texts, target, lambda part: cast_array(part, TEXT, element, explicit=explicit, zone=zone)
+        )
     before = element_type(source)
     if before.kind is element.kind and element.precision is None and element.length is None:
         return Evaluated(array)  # cells do not say how many digits are shown

@@ -8,7 +8,7 @@ from typing import Final, Protocol
 from eddyline.errors import DatabaseError, make_error, unsupported
 from eddyline.expr.array_functions import QUANTIFIED
 from eddyline.expr.array_layout import EMPTY, nested_of
-from eddyline.expr.ir import AggregateCall, Call, Cast, Coalesce, Expr, Literal
+from eddyline.expr.ir import AggregateCall, Call, Cast, Coalesce, Column, Expr, Literal
 from eddyline.repr.types import BOOLEAN, INTEGER, TEXT, SqlType, array_type, element_type, is_array
 from eddyline.sql.algebra import Filter, FlatMap, Map, Node, Reduce, Subquery, SubqueryKind
 from eddyline.sql.ast import AstNode, kind_of
@@ -20,6 +20,8 @@ from eddyline.sql.resolution import without_vector
 
 __all__ = ["array_of", "array_query", "bind_quantified_value", "bind_subscripts", "quantified_items"]
 
+#: of what information_schema._pg_expandarray gives
+_PAIR_FIELDS: Final = {"x": 1, "n": 2}
 #: as many constants are compared one by one, which an index may serve
 _FEW_ITEMS: Final = 64
 
@@ -127,6 +129,12 @@ def _unnested_order(node: Node) -> tuple[tuple[int, bool, bool], ...]:
 def bind_subscripts(node: AstNode, context: Context, bind: Bind, place: Place) -> Expr:
     """``value[i][j]`` and ``value[a:b]``; 42804 for what is no array."""
     position = place(node.arg, context)
+    first = node.indirection[0]
+    at = _PAIR_FIELDS.get(first.string.sval) if kind_of(first) == "string" and len(node.indirection) == 1 else None
+    if at is not None and kind_of(node.arg) == "column_ref":
+        column = bind(node.arg, context)
+        if isinstance(column, Column) and column.index in context.binding.pairs:
+            return Call("array_element", (column, Literal(at, INTEGER)), element_type(column.type))
     if any(kind_of(i) != "a_indices" for i in node.indirection):
         raise unsupported("field selection from a composite value", position=position)
     value = without_vector(bind(node.arg, context))

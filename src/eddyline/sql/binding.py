@@ -38,6 +38,18 @@ class RowValue:
     places: tuple[int | None, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Window:
+    """OVER (PARTITION BY … ORDER BY …); ``order``: (expression, desc, nulls first)."""
+
+    partition: tuple[Expr, ...]
+    order: tuple[tuple[Expr, bool, bool], ...]
+
+    @property
+    def exprs(self) -> tuple[Expr, ...]:
+        return (*self.partition, *(e for e, _, _ in self.order))
+
+
 @dataclass(eq=False, slots=True)
 class Block:
     """One query block (SELECT): what is being bound now and the aggregates found so far.
@@ -53,6 +65,9 @@ class Block:
     groupings: dict[int, tuple[Expr, ...]] = field(default_factory=dict)
     #: set-returning functions in the SELECT list, by their columns: FlatMap's function, arguments
     series: dict[int, tuple[str, tuple[Expr, ...]]] = field(default_factory=dict)
+    windows: dict[int, Window] = field(default_factory=dict)  # row_number() OVER (…), by its column
+    #: columns put together from those of ``series``
+    pairs: dict[int, Expr] = field(default_factory=dict)
     # first position at which each column was mentioned outside an aggregate: for 42803
     mentions: dict[int, int | None] = field(default_factory=dict)
 
@@ -100,6 +115,8 @@ class Binding:
     subselect: Subselect
     ids: Ids = field(default_factory=Ids)
     owners: dict[int, Block] = field(default_factory=dict)
+    #: columns of ``information_schema._pg_expandarray``: an item and its number, as an array of both
+    pairs: set[int] = field(default_factory=set)
 
     def own(self, number: int, block: Block) -> int:
         """Records the block that brings column ``number`` into scope."""

@@ -27,6 +27,7 @@ from eddyline.repr.types import (
     Kind,
     SqlType,
     arrow_type,
+    is_array,
     numeric,
     shows_blanks,
 )
@@ -147,6 +148,10 @@ def _read_literal(literal: Literal, target: SqlType, zone: str | None, *, explic
         if target.length is None or len(value) <= target.length:
             return Literal(value, target)
         return Cast(Literal(text, bare if target.kind is not Kind.BPCHAR else TEXT), target, explicit)
+    if is_array(target) and target.length is not None:  # an assignment refuses what is too long
+        bare = SqlType(target.kind)
+        read = _read_literal(literal, bare, zone, explicit=explicit, position=position)
+        return Cast(read, target, explicit)
     try:
         if target.kind is Kind.NUMERIC and target.scale is None:
             return _numeric_literal(str(parse_literal(text, NUMERIC)))

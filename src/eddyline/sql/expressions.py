@@ -51,6 +51,7 @@ from eddyline.sql.membership import bind_in_list, bind_quantified_array, bind_su
 from eddyline.sql.resolution import bind_operator, target_type
 from eddyline.sql.system_functions import expand_cast, expand_procedure, expand_value
 from eddyline.sql.type_names import type_of_name
+from eddyline.sql.windows import bind_row_number
 
 __all__ = ["bind", "bind_boolean", "bind_value", "cast_to"]
 
@@ -474,6 +475,8 @@ def _grouping(node: AstNode, context: Context) -> Expr:
 
 
 def _func_call(node: AstNode, context: Context) -> Expr:
+    if node.HasField("over"):
+        return bind_row_number(node, name_list(node.funcname)[-1], context, bind)
     return bind_function(node, context, bind, explicit_cast, bind_boolean)
 
 

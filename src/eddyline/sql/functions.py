@@ -19,11 +19,15 @@ from eddyline.sql.resolution import bind_aggregate, bind_call, function_error
 from eddyline.sql.system_functions import expand_call
 from eddyline.sql.type_names import TYPE_KINDS
 
-__all__ = ["SET_RETURNING", "bind_function", "bind_grouping"]
+__all__ = ["PAIRS", "SET_RETURNING", "Bind", "bind_function", "bind_grouping"]
 
 _NOW: Final = ("now", "transaction_timestamp", "statement_timestamp")
 #: set-returning functions: only in FROM, and as items of a SELECT list
-SET_RETURNING: Final = frozenset(("generate_series", "generate_subscripts", "string_to_table", "unnest"))
+#: gives the items of an array with their numbers: of information_schema
+PAIRS: Final = ("information_schema", "_pg_expandarray")
+SET_RETURNING: Final = frozenset(
+    ("generate_series", "generate_subscripts", "string_to_table", "unnest", "_pg_expandarray")
+)
 #: PostgreSQL's built-in functions that are likely to be tried and that we do not have
 _KNOWN_UNSUPPORTED: Final = frozenset(
     [
@@ -223,14 +227,16 @@ def bind_function(
     """The call that a FuncCall means; 42883 when no function of the name takes such arguments."""
     position = context.at(node)
     names = name_list(node.funcname)
-    if len(names) > 1 and names[0] != "pg_catalog":
+    if len(names) > 1 and names[0] != "pg_catalog" and names != PAIRS:
         raise make_error("42883", f"function {'.'.join(names)} does not exist", position=position)
     expect_fields(
         node,
-        ("funcname", "args", "agg_order", "agg_filter", "agg_star", "agg_distinct", "funcformat", "location"),
+        ("funcname", "args", "agg_order", "agg_filter", "agg_star", "agg_distinct", "funcformat", "over", "location"),
         position,
     )
     call = _Call(node, names[-1], context, position)
+    if node.HasField("over"):
+        raise unsupported("a window function in this place", position=position)
     if call.name in SET_RETURNING:
         raise unsupported(
             "a set-returning function in this place",

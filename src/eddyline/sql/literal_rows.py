@@ -84,7 +84,7 @@ def _reader(target: SqlType) -> Reader:
             return _quickly(_plain_uuid, _parsed(target))
         case Kind.REAL | Kind.TIME | Kind.TIMESTAMP | Kind.TIMESTAMPTZ | Kind.INTERVAL | Kind.BYTEA:
             return _parsed(target)
-        case _ if is_array(target):
+        case _ if is_array(target) and target.length is None:
             return _parsed(target)
         case _:
             return _null

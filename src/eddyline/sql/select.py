@@ -14,7 +14,7 @@ from eddyline.expr.ir import Column, Expr, Literal
 from eddyline.repr.types import BIGINT, TEXT, SqlType
 from eddyline.sql.algebra import UNIT, Cte, Distinct, Filter, FlatMap, FreeIds, Map, Node, Rows, TopK, With, outputs
 from eddyline.sql.ast import AstNode, enum_name, expect_fields, kind_of, name_list
-from eddyline.sql.binding import Block, Context, CteEntry
+from eddyline.sql.binding import Block, Context, CteEntry, Window
 from eddyline.sql.comparison import conjuncts, mentions
 from eddyline.sql.conversion import coerce, exactly, is_unknown, unify
 from eddyline.sql.expressions import assign, bind, bind_boolean, limit_value, position_of
@@ -30,6 +30,7 @@ from eddyline.sql.targets import (
     match_distinct_on,
     sort_items,
 )
+from eddyline.sql.windows import with_windows
 
 __all__ = ["Finished", "Query", "TargetColumn", "bind_select", "finish"]
 
@@ -223,6 +224,11 @@ def _bind_block(stmt: AstNode, outer: Context) -> Query:
         if lifted is not None:
             node = Filter(node, conjuncts(lifted))
         block.series = {n: (f, tuple(map(grouping.lift, args))) for n, (f, args) in block.series.items()}
+        block.windows = {n: _lifted(w, grouping) for n, w in block.windows.items()}
+    if block.windows:
+        later = [t.expr for t in targets] + [o.expr for o in (*order, *distinct_on)]
+        later += [arg for _, args in block.series.values() for arg in args]
+        node = with_windows(node, block, context.binding.ids, later)
     node = _with_series(node, context)
     query = Query(node, targets, context, order)
     global_row = grouped and not stmt.group_clause and having is None
@@ -231,6 +237,12 @@ def _bind_block(stmt: AstNode, outer: Context) -> Query:
         _apply_distinct(query, distinct_on, context)
     _bind_limits(stmt, query, outer)
     return query
+
+
+def _lifted(window: Window, grouping: Grouping) -> Window:
+    return Window(
+        tuple(map(grouping.lift, window.partition)), tuple((grouping.lift(e), d, n) for e, d, n in window.order)
+    )
 
 
 def _with_series(node: Node, context: Context) -> Node:
@@ -244,7 +256,7 @@ def _with_series(node: Node, context: Context) -> Node:
         numbers = (*arrays, ids.new(BIGINT, "ordinality"))
         args = tuple(series[n][1][0] for n in arrays)
         node = FlatMap(node, "unnest", args, numbers, tuple(ids.types[n] for n in numbers))
-    return node
+    return Map(node, tuple(context.block.pairs.items())) if context.block.pairs else node
 
 
 def _distinct_on(stmt: AstNode, targets: list[Target], context: Context) -> list[SortItem]:

@@ -73,6 +73,8 @@ def bind_table_function(function: AstNode, context: Context) -> TableFunction:
     args = [bind(a, context) for a in function.args]
     places = [position_of(a, context) for a in function.args]
     match name:
+        case "_pg_expandarray":
+            return _pairs(args, context, position)
         case "unnest":
             return _unnest(args, context, position)
         case "generate_subscripts":
@@ -99,6 +101,17 @@ def _unnest(args: Sequence[Expr], context: Context, position: int | None) -> Tab
     if not all(is_array(a.type) for a in arrays):
         raise function_error("unnest", [a.type for a in args], ambiguous=False, position=position)
     return TableFunction("unnest", "unnest", tuple(arrays), tuple(element_type(a.type) for a in arrays))
+
+
+def _pairs(args: Sequence[Expr], context: Context, position: int | None) -> TableFunction:
+    """The items of an array and their numbers from 1 on, by two arrays side by side."""
+    if len(args) != 1 or not is_array(args[0].type):
+        raise function_error("_pg_expandarray", [a.type for a in args], ambiguous=False, position=position)
+    array = without_vector(args[0])
+    left_out = (Literal(None, INTEGER), Literal(True, BOOLEAN))
+    whole = Call("array_slice", (array, *left_out, *left_out), array.type)  # which counts from 1
+    numbers = Call("array_subscripts", (whole, Literal(1, INTEGER), Literal(False, BOOLEAN)), SqlType(K.INTEGER_ARRAY))
+    return TableFunction("_pg_expandarray", "unnest", (array, numbers), (element_type(array.type), INTEGER))
 
 
 def _subscripts(args: Sequence[Expr], context: Context, position: int | None) -> TableFunction:

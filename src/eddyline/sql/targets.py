@@ -6,13 +6,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from eddyline.errors import make_error, unsupported
-from eddyline.expr.ir import Expr
-from eddyline.repr.types import TEXT
+from eddyline.expr.ir import Call, Cast, Expr
+from eddyline.repr.types import BIGINT, TEXT, Kind, SqlType
 from eddyline.sql.ast import AstNode, enum_name, expect_fields, kind_of, name_list, string_of, unwrap
 from eddyline.sql.binding import Context, RowValue
 from eddyline.sql.comparison import mentions
 from eddyline.sql.conversion import coerce, is_unknown
 from eddyline.sql.expressions import bind, bind_value, cast_to, position_of
+from eddyline.sql.functions import PAIRS
 from eddyline.sql.grouping import cross_product
 from eddyline.sql.ordering import sort_flags
 from eddyline.sql.scope import ScopeColumn, find_entry, missing_entry, star_columns
@@ -68,8 +69,13 @@ def _series(node: AstNode, context: Context) -> Expr | None:
     if kind_of(node) == "type_cast":
         inner = _series(node.type_cast.arg, context)
         return None if inner is None else cast_to(inner, node.type_cast, context)
+    field = _field_of(node)
+    if field is not None:
+        return _pair(node.a_indirection.arg.func_call, context)[field]
     if not is_set_returning(node):
         return None
+    if name_list(node.func_call.funcname) == PAIRS:
+        return _paired(_pair(node.func_call, context), context)
     block, position = context.block, context.at(node.func_call)
     if block.forbids is not None:
         raise unsupported("a set-returning function in this place", position=position)
@@ -84,6 +90,39 @@ def _series(node: AstNode, context: Context) -> Expr | None:
     number = context.binding.ids.new(function.types[0], function.name)
     block.series[number] = (function.func, function.args)
     return context.binding.ids.column(number)
+
+
+def _field_of(node: AstNode) -> int | None:
+    """Of ``(_pg_expandarray(a)).x`` 0, of ``.n`` 1; None for others."""
+    if kind_of(node) != "a_indirection" or not is_set_returning(node.a_indirection.arg):
+        return None
+    inner = node.a_indirection
+    if name_list(inner.arg.func_call.funcname) != PAIRS or len(inner.indirection) != 1:
+        return None
+    names = {"x": 0, "n": 1}
+    return names.get(string_of(inner.indirection[0])) if kind_of(inner.indirection[0]) == "string" else None
+
+
+def _pair(call: AstNode, context: Context) -> tuple[Expr, Expr]:
+    """The two columns of a call of ``_pg_expandarray``."""
+    block, ids = context.block, context.binding.ids
+    if block.forbids is not None or any(func != "unnest" for func, _ in block.series.values()):
+        raise unsupported("a set-returning function in this place", position=context.at(call))
+    function = bind_table_function(call, context)
+    columns = [ids.new(t, function.name) for t in function.types]
+    for number, argument in zip(columns, function.args, strict=True):
+        block.series[number] = ("unnest", (argument,))
+    return ids.column(columns[0]), ids.column(columns[1])
+
+
+def _paired(columns: tuple[Expr, Expr], context: Context) -> Expr:
+    """Both as one column, an array of the two."""
+    ids = context.binding.ids
+    number = ids.new(SqlType(Kind.BIGINT_ARRAY), "_pg_expandarray")
+    wide = tuple(Cast(c, BIGINT, False) for c in columns)
+    context.block.pairs[number] = Call("make_array", wide, SqlType(Kind.BIGINT_ARRAY))
+    context.binding.pairs.add(number)
+    return ids.column(number)
 
 
 def _star(node: AstNode, context: Context) -> Sequence[ScopeColumn] | None:

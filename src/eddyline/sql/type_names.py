@@ -107,6 +107,8 @@ def type_of_name(node: AstNode, locate: Callable[[int], int | None], *, catalog_
     name = names[-1]
     known = {**TYPE_KINDS, **_CATALOG_KINDS} if catalog_types else TYPE_KINDS
     kind = known.get(name) if len(names) == 1 or names[-2] == "pg_catalog" else None
+    if name == "char" and len(names) == 1 and not node.array_bounds:
+        kind = None  # which would have to cut off all but the first byte
     if kind is None:
         if name in _UNSUPPORTED and name not in ("record", "void"):
             raise unsupported(f"type {name}", position=position)

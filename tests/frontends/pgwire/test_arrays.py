@@ -81,6 +81,13 @@ QUERIES = [
     "SELECT DISTINCT a FROM (VALUES ('{x}'::text[]), ('{x}'), ('{}'), (ARRAY[NULL]::text[])) v (a) ORDER BY a DESC",
     "SELECT a.x, b.y FROM (VALUES (ARRAY[1,2], 1)) a (k, x) JOIN (VALUES (ARRAY[1,2], 'm')) b (k, y) USING (k)",
     "SELECT g, array_agg(x ORDER BY x) FROM (VALUES (1, 'b'), (2, 'c'), (1, 'a')) v (g, x) GROUP BY g ORDER BY g",
+    "SELECT g, x, y, row_number() OVER (PARTITION BY g ORDER BY x DESC) AS n FROM (VALUES (1, 3, 'a'), (1, 1, NULL), "
+    "(2, 5, 'c'), (2, 5, 'c'), (NULL, 7, 'z')) w (g, x, y) ORDER BY 1, 4",
+    "SELECT row_number() OVER (ORDER BY x), row_number() OVER (PARTITION BY x % 2 ORDER BY x DESC), x FROM "
+    "generate_series(1, 5) x ORDER BY 1",
+    "SELECT x % 2, count(*), row_number() OVER (ORDER BY count(*)) FROM generate_series(1, 5) x GROUP BY 1 ORDER BY 3",
+    "SELECT DISTINCT row_number() OVER (PARTITION BY x / 2) FROM generate_series(1, 5) x ORDER BY 1",
+    "SELECT row_number() OVER () FROM generate_series(1, 0)",
     "SELECT unnest(array_agg(x ORDER BY x)) FROM generate_series(1, 3) x ORDER BY 1",
 ]
 ERRORS = [

@@ -136,6 +136,41 @@ QUERIES = [
     "SELECT spcname, pg_tablespace_location(oid) FROM pg_tablespace ORDER BY 1",
     "SELECT relname, relreplident FROM pg_class WHERE oid IN ('t'::regclass, 'kept'::regclass, 'shown'::regclass) "
     "ORDER BY 1",
+    # JDBC's columns, primary keys and indexes
+    """SELECT * FROM (SELECT n.nspname, c.relname, a.attname, a.atttypid, a.attnotnull, a.atttypmod, t.typname,
+              row_number() OVER (PARTITION BY a.attrelid ORDER BY a.attnum) AS attnum,
+              nullif(a.attidentity, '') AS identity,
+              pg_catalog.pg_get_expr(def.adbin, def.adrelid) AS adsrc, dsc.description, t.typbasetype, t.typtype
+       FROM pg_catalog.pg_namespace n JOIN pg_catalog.pg_class c ON (c.relnamespace = n.oid)
+       JOIN pg_catalog.pg_attribute a ON (a.attrelid = c.oid) JOIN pg_catalog.pg_type t ON (a.atttypid = t.oid)
+       LEFT JOIN pg_catalog.pg_attrdef def ON (a.attrelid = def.adrelid AND a.attnum = def.adnum)
+       LEFT JOIN pg_catalog.pg_description dsc ON (c.oid = dsc.objoid AND a.attnum = dsc.objsubid)
+       LEFT JOIN pg_catalog.pg_class dc ON (dc.oid = dsc.classoid AND dc.relname = 'pg_class')
+       WHERE c.relkind IN ('r', 'p', 'v', 'f', 'm') AND a.attnum > 0 AND NOT a.attisdropped
+         AND n.nspname LIKE '{0}') c WHERE true ORDER BY nspname, c.relname, attnum""",
+    """SELECT r.name, r.attname, r.seq, r.pk FROM (
+         SELECT ct.relname AS name, a.attname, ci.relname AS pk,
+                (information_schema._pg_expandarray(i.indkey)).n AS seq, a.attnum AS number,
+                information_schema._pg_expandarray(i.indkey) AS keys
+         FROM pg_catalog.pg_class ct JOIN pg_catalog.pg_attribute a ON (ct.oid = a.attrelid)
+         JOIN pg_catalog.pg_namespace n ON (ct.relnamespace = n.oid)
+         JOIN pg_catalog.pg_index i ON (a.attrelid = i.indrelid) JOIN pg_catalog.pg_class ci ON (ci.oid = i.indexrelid)
+         WHERE n.nspname = '{0}' AND i.indisprimary) r WHERE r.number = (r.keys).x ORDER BY 1, 4, 3""",
+    """SELECT ct.relname, NOT i.indisunique, ci.relname, (i.keys).n, trim(both '"' from
+              pg_catalog.pg_get_indexdef(i.indexrelid, (i.keys).n::int, false)) AS col
+       FROM pg_catalog.pg_class ct JOIN pg_catalog.pg_namespace n ON (ct.relnamespace = n.oid)
+       JOIN (SELECT i.indexrelid, i.indrelid, i.indoption, i.indisunique,
+                    information_schema._pg_expandarray(i.indkey) AS keys FROM pg_catalog.pg_index i) i
+         ON (ct.oid = i.indrelid) JOIN pg_catalog.pg_class ci ON (ci.oid = i.indexrelid)
+       WHERE n.nspname = '{0}' ORDER BY 1, 3, 4""",
+    # Metabase's and DBeaver's keys
+    """SELECT c.relname, a.attname, k.ord FROM pg_constraint p JOIN pg_class c ON c.oid = p.conrelid
+       JOIN pg_namespace n ON n.oid = c.relnamespace CROSS JOIN LATERAL unnest(p.conkey) WITH ORDINALITY AS k (num, ord)
+       JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum = k.num
+       WHERE p.contype = 'p' AND n.nspname = ANY (ARRAY['{0}']) ORDER BY 1, 3""",
+    """SELECT i.indkey, i.indoption, c.relname, i.indkey::int[], i.indclass IS NULL FROM pg_catalog.pg_index i
+       JOIN pg_catalog.pg_class c ON c.oid = i.indexrelid JOIN pg_namespace n ON n.oid = c.relnamespace
+       WHERE n.nspname = '{0}' ORDER BY c.relname""",
     "SELECT to_regtype('int4') = 23, to_regtype('hstore') IS NULL, to_regtype('integer')::regtype::text",
 ]
 

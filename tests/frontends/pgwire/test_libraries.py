@@ -80,6 +80,8 @@ def test_adbc_reads_arrow(served: ServedDatabase, schema: str, pg: Connection) -
         "INSERT INTO t SELECT x, repeat('é', x), x / 2.0, '2024-01-01', x > 1, '\\x00ff' FROM generate_series(1, 3) x"
     )
     pg.execute("INSERT INTO t VALUES (4)")
+    pg.execute("CREATE TABLE lists (a int[], b text[])")
+    pg.execute("INSERT INTO lists VALUES ('{1,NULL}', '{é,b}'), ('{}', NULL)")
     with adbc_driver_postgresql.dbapi.connect(served.url) as connection, connection.cursor() as cursor:
         cursor.execute(f"SELECT * FROM {schema}.t ORDER BY a")
         table = cursor.fetch_arrow_table()
@@ -88,6 +90,8 @@ def test_adbc_reads_arrow(served: ServedDatabase, schema: str, pg: Connection) -
         assert table.column("c").to_pylist() == [0.5, 1.0, 1.5, None]
         assert table.column("e").to_pylist() == [False, True, True, None]
         assert table.column("f").to_pylist() == [b"\x00\xff"] * 3 + [None]
+        cursor.execute(f"SELECT * FROM {schema}.lists ORDER BY a DESC")
+        assert cursor.fetch_arrow_table().to_pydict() == {"a": [[1, None], []], "b": [["é", "b"], None]}
         cursor.execute(f"SELECT b FROM {schema}.t WHERE a = $1", (2,))
         assert cursor.fetchone() == ("éé",)
 
@@ -116,6 +120,14 @@ def test_adbc_lists_objects(served: ServedDatabase, schema: str, pg: Connection)
             (listed,) = objects.read_all().to_pylist()[0]["catalog_db_schemas"]
             assert {t["table_name"] for t in listed["db_schema_tables"]} == names
         assert connection.adbc_get_table_schema("t", db_schema_filter=schema).names == ["a", "b"]
+        whole = connection.adbc_get_objects(depth="all", db_schema_filter=schema).read_all().to_pylist()
+        (listed,) = whole[0]["catalog_db_schemas"]
+        found = {t["table_name"]: t for t in listed["db_schema_tables"]}
+        named = {c["ordinal_position"]: (c["column_name"], c["xdbc_type_name"]) for c in found["t"]["table_columns"]}
+        assert named == {1: ("a", "int4"), 2: ("b", "text")}
+        (key,) = found["t"]["table_constraints"]
+        assert (key["constraint_name"], key["constraint_type"]) == ("t_pkey", "PRIMARY KEY")
+        assert key["constraint_column_names"] == ["a"] and found["v"]["table_constraints"] == []
 
 
 @pytest.mark.parametrize("mode", ["simple", "extended", "prepared"])
