@@ -10,7 +10,7 @@ from eddyline.adapter.read_plan import ReadPlan, plan_read, with_clock
 from eddyline.expr.ir import Column, Expr, FilterStep, Literal, LiteralValue, MapStep, Mfp, Parameter, rewrite
 from eddyline.expr.mfp import apply_mfp
 from eddyline.expr.text_io import literal_array, literal_scalar
-from eddyline.plan.fast_path import ConstantPlan, substitute_in_fast_path
+from eddyline.plan.fast_path import ConstantPlan, substitute_in_mfp
 from eddyline.repr.batch import Batch, concat_arrays
 from eddyline.repr.rowerror import first_row_error
 from eddyline.repr.time import Time
@@ -31,18 +31,22 @@ def constant_rows(plan: ReadPlan, parameters: Sequence[Literal], now_us: int, ca
         relation = with_clock(relation, now_us)
         plan = plan_read(relation, catalog)
     assert isinstance(plan.fast, ConstantPlan)
-    values = _plain_row(plan.fast, parameters)
+    return rows_of_constants(plan.fast, parameters)
+
+
+def rows_of_constants(fast: ConstantPlan, parameters: Sequence[Literal]) -> Batch:
+    """As ``constant_rows``, without a clock."""
+    values = _plain_row(fast, parameters)
     if values is not None:
-        types = plan.fast.mfp.types
+        types = fast.mfp.types
         return Batch.at(types, tuple([literal_array(v, t, 1) for v, t in zip(values, types, strict=True)]), 1, Time(0))
-    fast = substitute_in_fast_path(plan.fast, parameters) if plan.parameterised else plan.fast
-    assert isinstance(fast, ConstantPlan)
     rows = len(fast.rows)
     if rows == 1:
         columns = tuple(literal_array(v, t, 1) for v, t in zip(fast.rows[0], fast.types, strict=True))
     else:
         columns = tuple(literal_column([r[i] for r in fast.rows], t) for i, t in enumerate(fast.types))
-    batch, errors = apply_mfp(fast.mfp, Batch.at(fast.types, columns, rows, Time(0)))
+    mfp = substitute_in_mfp(fast.mfp, parameters)
+    batch, errors = apply_mfp(mfp, Batch.at(fast.types, columns, rows, Time(0)))
     raise_first(errors)
     return batch
 

@@ -42,7 +42,7 @@ from eddyline.sql.parse import ParsedStatement, parse
 from eddyline.sql.qmark import qmark_to_dollar
 from eddyline.sql.statements import Delete, Insert, Select, Statement, Update
 
-__all__ = ["MAX_CACHED_CHARS", "Prepared", "bind_parsed", "literals_of", "prepare_text"]
+__all__ = ["MAX_CACHED_CHARS", "Prepared", "bind_parsed", "is_prepared", "literals_of", "prepare_text"]
 
 #: longer texts are parsed each time
 MAX_CACHED_CHARS = 20_000
@@ -70,7 +70,7 @@ def prepare_text(engine: Engine, text: str, catalog: CatalogView, parameters: Se
     if not isinstance(text, str):
         raise ProgrammingError(f"a statement is a str, not a {type(text).__name__}")
     _check_sequence(parameters)
-    key = (text, catalog.search_path, catalog.zone, catalog.version, parameters is None)
+    key = _key(text, catalog, plain=parameters is None)
     cached = engine.cached_plan(key)
     if isinstance(cached, Prepared):
         return cached
@@ -91,6 +91,15 @@ def prepare_text(engine: Engine, text: str, catalog: CatalogView, parameters: Se
     if len(text) <= MAX_CACHED_CHARS and not prepared.guessed:
         engine.cache_plan(key, prepared)
     return prepared
+
+
+def is_prepared(engine: Engine, text: str, catalog: CatalogView) -> bool:
+    """Whether ``prepare_text`` knows ``text``, without parameters."""
+    return isinstance(engine.cached_plan(_key(text, catalog, plain=True)), Prepared)
+
+
+def _key(text: str, catalog: CatalogView, *, plain: bool) -> object:
+    return text, catalog.search_path, catalog.zone, catalog.version, plain
 
 
 def bind_parsed(

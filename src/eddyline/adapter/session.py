@@ -26,7 +26,7 @@ from eddyline.adapter.finishing import constant_value
 from eddyline.adapter.hydration import dataflows_behind, wait_hydrated
 from eddyline.adapter.named_statements import NamedStatement, SessionStatements, aborted
 from eddyline.adapter.outcome import Outcome, SubscriptionFeed
-from eddyline.adapter.prepare import Prepared, bind_parsed, literals_of, prepare_text
+from eddyline.adapter.prepare import Prepared, bind_parsed, is_prepared, literals_of, prepare_text
 from eddyline.adapter.read import (
     Interrupt,
     ReadContext,
@@ -35,6 +35,7 @@ from eddyline.adapter.read_plan import plan_read
 from eddyline.adapter.selecting import explain_analyze, select
 from eddyline.adapter.setting_statements import literal_result, set_setting, set_transaction, show_replica, show_setting
 from eddyline.adapter.settings import Settings, SettingsState, duration_s, isolation_level
+from eddyline.adapter.shared_texts import shared_statement
 from eddyline.adapter.subscribe import open_subscription, subscribe_text
 from eddyline.adapter.system_settings import MAX_SUBSCRIPTION_BACKLOG
 from eddyline.adapter.transaction import Transaction
@@ -227,9 +228,22 @@ class Session:
                 self.check_usable()
                 if self._transaction is None and not self._block:
                     outcome = self._asked.answer(text, parameters, self._settings.in_force)
+                    if outcome is None and parameters is None and type(text) is str:
+                        outcome = self._answer_shared(text)
                     if outcome is not None:
                         return outcome
         return self._apart(lambda: self._counted(lambda interrupt: self._execute(text, parameters, interrupt, file)))
+
+    def shared(self, text: str) -> tuple[NamedStatement, tuple[Literal, ...]] | None:
+        """The statement that ``text`` shares with those that differ by literals alone, and its literals, for
+        ``execute_bound``; None: it is to be bound by itself.
+        """
+        return None if self._failed else shared_statement(self._engine, text, self._names())
+
+    def _answer_shared(self, text: str) -> Outcome | None:
+        """The answer of a lookup that was asked before, with other literals; None: ask otherwise."""
+        shared = shared_statement(self._engine, text, self._names(), learn=False)
+        return None if shared is None else self._asked.answer_bound(*shared, self._settings.in_force)
 
     def _apart(self, body: Callable[[], T]) -> T:
         """``body()`` in its turn, where nothing interrupts it half-way."""
@@ -322,6 +336,10 @@ class Session:
 
     def _execute(self, text: str, parameters: Sequence[Any] | None, interrupt: Interrupt, file: Any) -> Outcome:
         catalog = self._names()
+        if parameters is None and type(text) is str and not is_prepared(self._engine, text, catalog):
+            shared = self.shared(text)
+            if shared is not None:
+                return self._execute_shared(*shared, interrupt)
         try:
             prepared = prepare_text(self._engine, text, catalog, parameters)
         except Error:
@@ -335,6 +353,14 @@ class Session:
         outcome = self._execute_prepared(prepared, parameters, interrupt, file)
         if self._transaction is None and isinstance(prepared.statement, st.Select):
             self._asked.remember(text, parameters, catalog.version, self._settings.in_force, prepared)
+        return outcome
+
+    def _execute_shared(
+        self, statement: NamedStatement, literals: tuple[Literal, ...], interrupt: Interrupt
+    ) -> Outcome:
+        outcome = self._execute_with(statement.prepared, lambda: literals, interrupt, None)
+        if self._transaction is None:
+            self._asked.remember_bound(statement, self._settings.in_force)
         return outcome
 
     def _execute_parsed(self, parsed: Any, interrupt: Interrupt) -> Outcome:

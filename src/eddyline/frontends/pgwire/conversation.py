@@ -20,6 +20,7 @@ from eddyline.adapter.result_columns import copy_shape
 from eddyline.adapter.session import Session
 from eddyline.adapter.subscription_rows import SubscriptionRows
 from eddyline.errors import Error, InternalError, exhausted, make_error, unsupported
+from eddyline.expr.ir import Literal
 from eddyline.expr.timezone import UTC, Zone, zone_of
 from eddyline.frontends.pgwire import server_messages as say
 from eddyline.frontends.pgwire.client_messages import (
@@ -307,8 +308,11 @@ class Conversation:
         self._drop_portal("")
         self._unnamed, self._has_unnamed = None, False
         known = self._session.statements.remembered(text, {})
+        shared = self._session.shared(text) if known is None else None
         if known is not None:
             yield from self._run_simple(known)
+        elif shared is not None:
+            yield from self._run_simple(*shared)
         else:
             statements = self._session.statements.parse(text)
             if len(statements) > 1:
@@ -321,10 +325,10 @@ class Conversation:
         self._end_block()
         yield from self._ready()
 
-    def _run_simple(self, statement: NamedStatement) -> _Handler:
-        if statement.prepared.param_types:
+    def _run_simple(self, statement: NamedStatement, arguments: tuple[Literal, ...] = ()) -> _Handler:
+        if statement.prepared.param_types and not arguments:
             raise make_error("42P02", "there is no parameter $1")
-        portal = Portal(statement, columns=self._session.statements.columns(statement))
+        portal = Portal(statement, arguments, columns=self._session.statements.columns(statement))
         portal.formats = (0,) * len(portal.columns or ())
         try:
             if portal.columns is not None:
