@@ -35,6 +35,7 @@ from eddyline.compute.dataflow import Dataflow
 from eddyline.compute.exchange import Mailboxes, Message
 from eddyline.compute.exports import IndexExport
 from eddyline.compute.frozen import FrozenIndex
+from eddyline.compute.give_back import WORTHWHILE_BYTES, give_back
 from eddyline.compute.inbox import Inbox, Taken
 from eddyline.compute.lane import BindImport, ContinuePeek, Item, PeekOfLog, ReconcileReads, RenderRead
 from eddyline.compute.ledger import Ledger
@@ -167,6 +168,8 @@ class Worker:
         self._peers: set[str] = set()
         #: the slots of published indexes
         self._slots: dict[str, Slot] = {}
+        #: what dropped views held, since memory was given back last
+        self._dropped_bytes = 0
         #: published indexes that a reader waits for
         self._wanted: set[str] = set()
         #: stored views that a reader of the other runtime waits for, and until which time
@@ -209,7 +212,7 @@ class Worker:
         moved |= self.log.seal_if_due(self._agenda.steady_waits)
         moved |= self._activate()
         moved |= self._walk()
-        return moved or self._merge()
+        return moved or self._merge() or self._give_back()
 
     def _deliver(self, messages: list[Message]) -> bool:
         for message in messages:
@@ -359,6 +362,13 @@ class Worker:
             and self.role is not Role.INTERACTIVE
             and self._storage.work(_MERGE_FUEL_ROWS)
         )
+
+    def _give_back(self) -> bool:
+        """With nothing else to do: the memory of what was dropped; False, for there is nothing left to do."""
+        if self._dropped_bytes >= WORTHWHILE_BYTES:
+            self._dropped_bytes = 0
+            give_back()
+        return False
 
     # -- commands -------------------------------------------------------------------------------------------------
 
@@ -638,6 +648,8 @@ class Worker:
             other.upstream -= {dataflow}
         for other in dataflow.upstream:
             other.downstream.discard(dataflow)
+        if dataflow.description.dataflow_class is DataflowClass.MAINTAINED:
+            self._dropped_bytes += dataflow.held_bytes()
         dataflow.close()
         self.log.dropped(dataflow)
         if self.role is Role.INTERACTIVE and not len(self._agenda):

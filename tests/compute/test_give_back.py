@@ -1,0 +1,57 @@
+"""The memory of a large view that is dropped goes back to the system, once; that of small ones is not worth it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from eddyline.compute import worker
+from eddyline.compute.give_back import give_back
+from eddyline.repr.batch import Batch
+from eddyline.repr.time import Time
+from tests.compute.runtime_harness import PAIR, Harness, indexed
+
+
+def _indexed_table(rows: int) -> Harness:
+    harness = Harness()
+    harness.table("t")
+    column = pa.array(np.arange(rows))
+    harness.commit({"t": Batch.at(PAIR, (column, column), rows, Time(harness.time + 1))})
+    harness.controller.create_dataflow(indexed("i", "t"))
+    harness.settle()
+    return harness
+
+
+def test_memory_is_given_back_after_the_drop_of_what_held_much(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: Counter[str] = Counter()
+    monkeypatch.setattr(worker, "give_back", lambda: calls.update(["given back"]))
+    monkeypatch.setattr(worker, "WORTHWHILE_BYTES", 48 * 1000)
+    for rows, expected in ((900, 0), (1100, 1)):
+        harness = _indexed_table(rows)
+        assert not calls
+        harness.controller.drop("i")
+        harness.settle()
+        assert calls["given back"] == expected
+        harness.settle()
+        assert calls["given back"] == expected
+
+
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="the resident size is read from there")
+def test_free_memory_between_what_is_in_use_goes_back() -> None:
+    give_back()
+    rows = 100 * 1024 // 8  # less than what the C library takes from the system apart
+    arrays = [np.ones(rows) for _ in range(600)]
+    kept = arrays[::30]
+    del arrays
+    full = _resident_bytes()
+    give_back()
+    assert _resident_bytes() < full - 10 * 1024 * 1024
+    assert all(a[0] == 1 for a in kept)
+
+
+def _resident_bytes() -> int:
+    return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
