@@ -12,10 +12,12 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-__all__ = ["WORTHWHILE_BYTES", "give_back"]
+__all__ = ["GIVE_BACK_AFTER_NS", "WORTHWHILE_BYTES", "give_back"]
 
 #: it takes 0.1 ms for each megabyte, and pages that are taken anew cost as much: not for less than this
 WORTHWHILE_BYTES: Final = 1 << 24
+#: after the drop: who replaces a view by another takes the same pages at once
+GIVE_BACK_AFTER_NS: Final = 1_000_000_000
 
 
 def _trim_of_libc() -> Any:

@@ -35,7 +35,7 @@ from eddyline.compute.dataflow import Dataflow
 from eddyline.compute.exchange import Mailboxes, Message
 from eddyline.compute.exports import IndexExport
 from eddyline.compute.frozen import FrozenIndex
-from eddyline.compute.give_back import WORTHWHILE_BYTES, give_back
+from eddyline.compute.give_back import GIVE_BACK_AFTER_NS, WORTHWHILE_BYTES, give_back
 from eddyline.compute.inbox import Inbox, Taken
 from eddyline.compute.lane import BindImport, ContinuePeek, Item, PeekOfLog, ReconcileReads, RenderRead
 from eddyline.compute.ledger import Ledger
@@ -170,6 +170,8 @@ class Worker:
         self._slots: dict[str, Slot] = {}
         #: what dropped views held, since memory was given back last
         self._dropped_bytes = 0
+        #: when it is to be given back, if that is worth while
+        self._give_back_ns: int | None = None
         #: published indexes that a reader waits for
         self._wanted: set[str] = set()
         #: stored views that a reader of the other runtime waits for, and until which time
@@ -364,9 +366,9 @@ class Worker:
         )
 
     def _give_back(self) -> bool:
-        """With nothing else to do: the memory of what was dropped; False, for there is nothing left to do."""
-        if self._dropped_bytes >= WORTHWHILE_BYTES:
-            self._dropped_bytes = 0
+        """With nothing else to do, the memory of what was dropped a while ago; False, for there is nothing left to do."""
+        if self._give_back_ns is not None and self._clock() >= self._give_back_ns:
+            self._dropped_bytes, self._give_back_ns = 0, None
             give_back()
         return False
 
@@ -650,6 +652,8 @@ class Worker:
             other.downstream.discard(dataflow)
         if dataflow.description.dataflow_class is DataflowClass.MAINTAINED:
             self._dropped_bytes += dataflow.held_bytes()
+            if self._dropped_bytes >= WORTHWHILE_BYTES:
+                self._give_back_ns = self._clock() + GIVE_BACK_AFTER_NS
         dataflow.close()
         self.log.dropped(dataflow)
         if self.role is Role.INTERACTIVE and not len(self._agenda):
@@ -750,7 +754,11 @@ class Worker:
 
     def idle_s(self) -> float | None:
         """How long it may rest if nothing comes; None: for ever."""
-        return self.log.idle_s()
+        waiting = self.log.idle_s()
+        if self._give_back_ns is None:
+            return waiting
+        left = max(self._give_back_ns - self._clock(), 0) / 1e9
+        return left if waiting is None else min(left, waiting)
 
     def close(self) -> None:
         """Drops every dataflow; the worker is not used any more."""
