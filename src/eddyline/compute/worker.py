@@ -366,7 +366,7 @@ class Worker:
         )
 
     def _give_back(self) -> bool:
-        """With nothing else to do, the memory of what was dropped a while ago; False, for there is nothing left to do."""
+        """With nothing else to do: the memory of what was dropped a while ago; False, for nothing is left to do."""
         if self._give_back_ns is not None and self._clock() >= self._give_back_ns:
             self._dropped_bytes, self._give_back_ns = 0, None
             give_back()
