@@ -54,7 +54,7 @@ def test_the_exception_tree_is_pep_249s_and_on_connections_too(db: eddyline.Conn
         ("SELECT 'x'::int", "DataError", "22P02"),
         ("SELECT 2147483647 + 1", "DataError", "22003"),
         ("SELECT (SELECT 1 UNION ALL SELECT 2)", "DataError", "21000"),
-        ("CREATE ROLE r", "NotSupportedError", "0A000"),
+        ("CREATE DATABASE r", "NotSupportedError", "0A000"),
         ("INSERT INTO k VALUES (1), (1)", "IntegrityError", "23505"),
         ("INSERT INTO k VALUES (NULL)", "IntegrityError", "23502"),
         ("SELECT 1; SELECT 2", "ProgrammingError", "42601"),

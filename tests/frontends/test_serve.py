@@ -106,10 +106,16 @@ def test_it_serves_clients_and_watchers_and_ends_on_sigterm() -> None:
 def test_a_directory_is_served_by_one_server_at_a_time_and_kept(tmp_path: Path) -> None:
     arguments = ("--listen", "127.0.0.1:0", "--data", str(tmp_path / "live.eddy"))
     for round_ in range(2):
-        with serving(*arguments) as server:
+        with serving(*arguments, *(["--passwords"] if round_ else [])) as server:
             port = int(server.wait_for(r"live\.eddy.* -p (\d+)")[1])
-            with psycopg.connect(host="127.0.0.1", port=port, user="me", dbname="db", autocommit=True) as connection:
+            if round_:
+                with pytest.raises(psycopg.OperationalError, match="password authentication failed"):
+                    psycopg.connect(host="127.0.0.1", port=port, user="me", password="wrong", dbname="db")
+            with psycopg.connect(
+                host="127.0.0.1", port=port, user="me", password="secret", dbname="db", autocommit=True
+            ) as connection:
                 if not round_:
+                    connection.execute("ALTER ROLE me PASSWORD 'secret'")
                     connection.execute("CREATE TABLE t (a int PRIMARY KEY)")
                     connection.execute("INSERT INTO t VALUES (1), (2)")
                     with serving(*arguments) as second:
@@ -155,6 +161,8 @@ def test_arguments_that_do_not_fit_are_refused_with_a_hint(tmp_path: Path) -> No
     assert "--grace" in refused("--grace", "-1") and "--grace" in refused("--grace", "nan")
     assert refused("--users", str(users)).endswith("line 3: expected name:password")
     assert "cannot read" in refused("--users", str(tmp_path / "none"))
+    assert "nobody could come in" in refused("--passwords")
+    assert "--trust asks for no" in refused("--trust", "--passwords", "--data", "x")
 
 
 def test_encrypted_clients_are_served_by_the_command_too(tmp_path: Path) -> None:

@@ -36,14 +36,16 @@ class Typed:
 
     def __init__(self, engine: Engine, lines: list[str | None]) -> None:
         self.prompts: list[str] = []
+        self.forgotten: list[str | None] = []
         self._lines = iter(lines)
+        self._line: str | None = None
         out, err = io.StringIO(), io.StringIO()
-        self.status = Shell(Session(engine), out, err).interactive(self._ask)
+        self.status = Shell(Session(engine), out, err).interactive(self._ask, lambda: self.forgotten.append(self._line))
         self.out, self.err = out.getvalue(), err.getvalue()
 
     def _ask(self, prompt: str) -> str:
         self.prompts.append(prompt)
-        line = next(self._lines, "at the end")
+        self._line = line = next(self._lines, "at the end")
         if line == "at the end":
             raise EOFError
         if line is None:
@@ -105,6 +107,12 @@ def test_lines_are_put_together_until_a_semicolon(engine: Engine) -> None:
     assert typed.status == 0 and "        1 |        2" in typed.out
     marks = [p.removeprefix("eddyline").strip() for p in typed.prompts]
     assert marks == ["=>", "->", "->", "=>", "->", "=>", "*=>", "!=>", "=>"]
+
+
+def test_lines_that_may_say_a_password_are_forgotten(engine: Engine) -> None:
+    lines = ["CREATE ROLE ann;", "alter role ann password", "", "'x'; SELECT 1;", "SELECT 2;", "\\q"]
+    typed = Typed(engine, list(lines))
+    assert typed.err == "" and typed.forgotten == ["alter role ann password", "'x'; SELECT 1;"]
 
 
 def test_relations_are_listed_and_described(engine: Engine) -> None:

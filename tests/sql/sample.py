@@ -68,6 +68,7 @@ class SampleCatalog:
     version: int = 1
     search_path: tuple[str, ...] = ("public",)
     creation_schema: str | None = "public"
+    users: tuple[str, str] = ("postgres", "postgres")
     zone: str | None = None
     tables: dict[str, CatalogItem] = field(default_factory=dict)
 

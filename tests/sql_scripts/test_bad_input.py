@@ -158,7 +158,7 @@ def test_parameters_and_encodings(db: eddyline.Connection, text: Any, parameters
         "SELECT count(*) OVER () FROM t",
         "SELECT array_fill(1, ARRAY[2])",
         "SELECT '{}'::jsonb",
-        "GRANT ALL ON t TO x",
+        "CREATE DATABASE x",
         "VACUUM",
         "LISTEN x",
         "CREATE FUNCTION f() RETURNS int AS 'select 1' LANGUAGE sql",

@@ -21,6 +21,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Final
 
+from eddyline.adapter.access_rules import BOOTSTRAP, AccessRules, schema_key
 from eddyline.adapter.system_catalog import (
     IMPLICIT_SCHEMAS,
     SYSTEM_SCHEMAS,
@@ -50,6 +51,7 @@ class CatalogSnapshot:
     by_id: Mapping[str, CatalogItem]
     readers: Mapping[str, tuple[str, ...]]
     unbuilt: frozenset[str] = frozenset()
+    access: AccessRules = field(default_factory=AccessRules)
 
     @staticmethod
     def initial() -> CatalogSnapshot:
@@ -63,8 +65,22 @@ class CatalogSnapshot:
     def numbered(self, version: int) -> CatalogSnapshot:
         return replace(self, version=version)
 
-    def view(self, search_path: Iterable[str] = (DEFAULT_SCHEMA,), zone: str | None = None) -> SearchPathView:
-        return SearchPathView(self, tuple(search_path), zone)
+    def with_access(self, access: AccessRules) -> CatalogSnapshot:
+        return replace(self, version=self.version + 1, access=access)
+
+    def owned_by(self, key: str, role_id: int) -> CatalogSnapshot:
+        """The same version, in which the role owns what ``key`` stands for."""
+        if role_id == BOOTSTRAP and self.access.owner(key) == BOOTSTRAP:
+            return self
+        return replace(self, access=self.access.with_owner(key, role_id))
+
+    def view(
+        self,
+        search_path: Iterable[str] = (DEFAULT_SCHEMA,),
+        zone: str | None = None,
+        users: tuple[str, str] = ("postgres", "postgres"),
+    ) -> SearchPathView:
+        return SearchPathView(self, tuple(search_path), zone, users)
 
     def find(self, schema: str, name: str) -> CatalogItem | None:
         item_id = self.schemas.get(schema, _NO_NAMES).get(name)
@@ -117,7 +133,8 @@ class CatalogSnapshot:
         for item in dropped.values():
             _unlink(readers, item)
             readers.pop(item.id, None)
-        return replace(self, version=self.version + 1, schemas=schemas, by_id=by_id, readers=readers)
+        access = self.access.without_keys(dropped)
+        return replace(self, version=self.version + 1, schemas=schemas, by_id=by_id, readers=readers, access=access)
 
     def with_schema(self, schema: str) -> CatalogSnapshot:
         return replace(self, version=self.version + 1, schemas={**self.schemas, schema: {}})
@@ -125,7 +142,8 @@ class CatalogSnapshot:
     def without_schema(self, schema: str) -> CatalogSnapshot:
         """Without ``schema``, which is empty (unchecked)."""
         rest = {name: items for name, items in self.schemas.items() if name != schema}
-        return replace(self, version=self.version + 1, schemas=rest)
+        access = self.access.without_keys([schema_key(schema)])
+        return replace(self, version=self.version + 1, schemas=rest, access=access)
 
 
 def _sources(item: CatalogItem) -> frozenset[str]:
@@ -149,6 +167,7 @@ class SearchPathView:
     snapshot: CatalogSnapshot
     search_path: tuple[str, ...]
     zone: str | None = None
+    users: tuple[str, str] = ("postgres", "postgres")
 
     @property
     def version(self) -> int:

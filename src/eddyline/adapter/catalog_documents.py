@@ -1,7 +1,8 @@
 """The catalog and the settings as documents of a durable directory.
 
 ``item/<id>``: a catalog item as it is bound.  ``schemas``: the names of all schemas.  ``setting/<name>``: a value of
-ALTER SYSTEM; ``replica/<name>``: one of ALTER REPLICA.  ``next_id``: item ids from this number on were never used.
+ALTER SYSTEM; ``replica/<name>``: one of ALTER REPLICA.  ``access``: roles, memberships, owners and
+grants.  ``next_id``: item ids from this number on were never used.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from collections.abc import Mapping
 
 import msgspec
 
+from eddyline.adapter.access_rules import AccessRules
 from eddyline.adapter.catalog import DEFAULT_SCHEMA, CatalogSnapshot
 from eddyline.errors import make_error
 from eddyline.sql.catalog_view import CatalogItem, ItemKind
@@ -22,9 +24,11 @@ _SCHEMAS = "schemas"
 _SETTING = "setting/"
 _REPLICA = "replica/"
 _NEXT_ID = "next_id"
+_ACCESS = "access"
 _encoder = msgspec.msgpack.Encoder(order="deterministic")
 _items = msgspec.msgpack.Decoder(CatalogItem)
 _names = msgspec.msgpack.Decoder(list[str])
+_rules = msgspec.msgpack.Decoder(AccessRules)
 
 
 def catalog_changes(base: CatalogSnapshot, changed: CatalogSnapshot, next_id: int) -> Changes:
@@ -33,6 +37,8 @@ def catalog_changes(base: CatalogSnapshot, changed: CatalogSnapshot, next_id: in
     54001 for an item that is nested too deeply to be read again.
     """
     put = {_NEXT_ID: str(next_id).encode(), _SCHEMAS: _encoder.encode(list(changed.schemas))}
+    if changed.access is not base.access:
+        put[_ACCESS] = _encoder.encode(changed.access)
     created = {}
     for id, item in changed.by_id.items():
         if base.by_id.get(id) is not item:
@@ -77,7 +83,16 @@ def catalog_of(documents: Mapping[str, bytes]) -> CatalogSnapshot:
                 ) from error
     for item in sorted(items, key=lambda item: int(item.id[1:])):
         snapshot = snapshot.with_item(item)
+    if _ACCESS in documents:
+        snapshot = snapshot.with_access(_access(documents[_ACCESS]))
     return snapshot
+
+
+def _access(data: bytes) -> AccessRules:
+    try:
+        return _rules.decode(data)
+    except msgspec.MsgspecError as error:
+        raise make_error("XX001", "the roles of the catalog are not understood", detail=str(error)) from error
 
 
 def next_id_of(documents: Mapping[str, bytes]) -> int:

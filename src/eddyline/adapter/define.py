@@ -12,6 +12,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from eddyline.adapter import catalog_changes as changes
+from eddyline.adapter.access_rules import Role, schema_key
+from eddyline.adapter.authorization import authorize_definition
 from eddyline.adapter.catalog import CatalogSnapshot
 from eddyline.adapter.catalog_changes import Change
 from eddyline.adapter.catalog_documents import catalog_changes
@@ -20,6 +22,7 @@ from eddyline.adapter.object_names import object_names
 from eddyline.adapter.outcome import Outcome
 from eddyline.adapter.read import ReadContext
 from eddyline.adapter.read_plan import catalog_facts, definitions, reads_clock, refuse_system_relations
+from eddyline.adapter.role_changes import RoleStatement, change_roles
 from eddyline.adapter.transaction import Defining
 from eddyline.adapter.write import rows_of
 from eddyline.errors import make_error, unsupported
@@ -34,6 +37,7 @@ from eddyline.plan.relation import Get, Relation
 from eddyline.repr.batch import Batch
 from eddyline.repr.time import EMPTY, Time
 from eddyline.sql.catalog_view import CatalogItem, CatalogView, ItemKind
+from eddyline.sql.role_statements import AlterOwner, CreateRole, DropRole, GrantRights, GrantRoles
 from eddyline.sql.statements import (
     AlterRename,
     CreateIndex,
@@ -59,13 +63,14 @@ Definition = (
     | CreateView
     | Drop
     | DropSchema
+    | RoleStatement
 )
 
 
-def define(context: ReadContext, statement: Definition) -> Outcome:
+def define(context: ReadContext, statement: Definition, role: Role) -> Outcome:
     """Adds the definition to the transaction.  25006 in a read-only one; raises what can be known before the commit."""
     engine, transaction = context.engine, context.transaction
-    definition = _defining(engine, statement, context.catalog.search_path)
+    definition = _defining(engine, statement, context.catalog.search_path, role)
     if transaction.read_only:
         raise make_error("25006", f"cannot execute {definition.tag} in a read-only transaction")
     assert transaction.catalog is not None
@@ -80,7 +85,28 @@ def define(context: ReadContext, statement: Definition) -> Outcome:
     return Outcome(f"SELECT {count}", affected=count, notices=change.notices)
 
 
-def _defining(engine: Engine, statement: Definition, search_path: tuple[str, ...]) -> Defining:
+def _defining(engine: Engine, statement: Definition, search_path: tuple[str, ...], role: Role) -> Defining:
+    """What ``role`` defines, which is then its own; whether it may is seen each time that it is applied.
+
+    42704 if the role is gone by then.
+    """
+    made = _unowned(engine, statement, search_path, role.name)
+
+    def change(snapshot: CatalogSnapshot) -> Change:
+        # As it is in that version: its rights may have changed since.
+        actor = snapshot.access.role(role.name)
+        authorize_definition(snapshot, search_path, actor, statement)
+        done = made.change(snapshot)
+        if isinstance(statement, CreateSchema) and done.snapshot is not snapshot:
+            return replace(done, snapshot=done.snapshot.owned_by(schema_key(statement.name), actor.id))
+        if done.created is not None and done.created.id == made.id and done.created.kind is not ItemKind.INDEX:
+            return replace(done, snapshot=done.snapshot.owned_by(made.id, actor.id))
+        return done
+
+    return Defining(made.tag, made.id, change)
+
+
+def _unowned(engine: Engine, statement: Definition, search_path: tuple[str, ...], role: str) -> Defining:
     id = engine.catalog.allocate_id()
     match statement:
         case CreateTable():
@@ -104,6 +130,27 @@ def _defining(engine: Engine, statement: Definition, search_path: tuple[str, ...
         case AlterRename():
             tag = f"ALTER {statement.kind.value.upper()}"
             return Defining(tag, id, lambda s: changes.alter_rename(s, search_path, statement))
+        case _:
+            return Defining(
+                _role_tag(statement),
+                id,
+                lambda s: change_roles(s, search_path, statement, s.access.role(role)),
+            )
+
+
+def _role_tag(statement: RoleStatement) -> str:
+    match statement:
+        case GrantRights() | GrantRoles():
+            words = "GRANT" if statement.grant else "REVOKE"
+            return words if isinstance(statement, GrantRights) else f"{words} ROLE"
+        case AlterOwner():
+            return "ALTER SCHEMA" if statement.kind is None else f"ALTER {statement.kind.value.upper()}"
+        case CreateRole():
+            return "CREATE ROLE"
+        case DropRole():
+            return "DROP ROLE"
+        case _:
+            return "ALTER ROLE"
 
 
 def _draft(engine: Engine, definition: Defining, snapshot: CatalogSnapshot, *, check: bool) -> Change:

@@ -33,6 +33,7 @@ from eddyline.adapter.catalog_documents import setting_changes, settings_of
 from eddyline.adapter.control_lock import ControlLock
 from eddyline.adapter.durability import Durability
 from eddyline.adapter.locks import LockTable
+from eddyline.adapter.logins import Logins
 from eddyline.adapter.metrics import DatabaseMetrics, exposition
 from eddyline.adapter.process_parameters import (
     PROCESS_SETTINGS,
@@ -173,6 +174,7 @@ class Engine:
         newest, reserved = (Time(0), Time(0)) if durability is None else (durability.newest, durability.reserved)
         self.timeline = Timeline(clock, newest=newest, reserved=reserved)
         self.locks = LockTable()
+        self.logins = Logins()
         self.catalog = Catalog()
         self.store = TableStore(self.hasher)
         self.commit_lock = threading.RLock()

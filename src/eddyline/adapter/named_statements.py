@@ -17,11 +17,12 @@ from eddyline.adapter.result_columns import Columns, result_columns
 from eddyline.errors import DatabaseError, Error, make_error
 from eddyline.repr.types import SqlType
 from eddyline.sql.parse import ParsedStatement, parse
+from eddyline.sql.role_statements import says_a_password
 
 __all__ = ["NamedStatement", "SessionStatements", "aborted", "meaning_of"]
 
-#: catalog version, search path, TimeZone
-_Meaning: TypeAlias = tuple[int, tuple[str, ...], str | None]
+#: catalog version, search path, TimeZone, current and session user
+_Meaning: TypeAlias = tuple[int, tuple[str, ...], str | None, tuple[str, str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +54,7 @@ class NamedStatement:
 
 def meaning_of(catalog: SearchPathView) -> _Meaning:
     """Of names and literals."""
-    return catalog.version, catalog.search_path, catalog.zone
+    return catalog.version, catalog.search_path, catalog.zone, catalog.users
 
 
 def aborted() -> DatabaseError:
@@ -129,7 +130,8 @@ class SessionStatements:
         except Error:
             self._fail()
             raise
-        if remember is not None and len(remember) <= MAX_CACHED_CHARS:
+        kept = remember is not None and not says_a_password(statement.prepared.statement)
+        if remember is not None and kept and len(remember) <= MAX_CACHED_CHARS:
             self._engine.cache_plan(_key(remember, declared, catalog), statement)
         return statement
 

@@ -1,7 +1,7 @@
 """``pg_catalog`` and ``information_schema``: what exists, as PostgreSQL's tools ask for it.
 
-OIDs are bigint, names, one-letter codes and access rights text, and lists arrays of such.  There is one role and one
-database; what cannot exist here is an empty relation.
+OIDs are bigint, names and one-letter codes text, access rights too, and lists arrays of such.  There is one database;
+what cannot exist here is an empty relation.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
+from eddyline.adapter.access_rules import DATABASE_KEY, schema_key
 from eddyline.adapter.system_relations import Contents, Row, SystemTable, sorted_items
 from eddyline.expr.array_layout import literal_from_values
 from eddyline.expr.describe import describe
@@ -30,9 +31,14 @@ from eddyline.repr.types import (
     is_array,
 )
 from eddyline.sql.catalog_view import CatalogItem, ColumnDef, ItemKind
-from eddyline.sql.system_functions import DATABASE, ROLE, oid_of
+from eddyline.sql.role_statements import ALL_RIGHTS
+from eddyline.sql.system_functions import DATABASE, oid_of
 
-__all__ = ["INFORMATION_SCHEMA", "PG_CATALOG", "PG_TABLES", "TYPE_IDS", "type_modifier"]
+__all__ = ["INFORMATION_SCHEMA", "OF_SUPERUSERS", "PG_CATALOG", "PG_TABLES", "TYPE_IDS", "type_modifier"]
+
+#: relations of ``pg_catalog`` that only superusers read: they have what is kept of passwords
+OF_SUPERUSERS: Final = frozenset(("pg_authid", "pg_shadow"))
+_HIDDEN: Final = "********"
 
 PG_CATALOG: Final = "pg_catalog"
 INFORMATION_SCHEMA: Final = "information_schema"
@@ -43,6 +49,7 @@ _NAMESPACES: Final = {PG_CATALOG: 11, INFORMATION_SCHEMA: 13_000, "public": 2200
 _KEY_OIDS: Final = 1 << 30  # of primary keys' indexes and constraints, which have no item of their own
 _SCHEMA_OIDS: Final = 1 << 31
 _HEADER: Final = 4
+_OIDS: Final = SqlType(Kind.BIGINT_ARRAY)
 _TEXTS: Final = SqlType(Kind.TEXT_ARRAY)
 _INT2S: Final = SqlType(Kind.SMALLINT_ARRAY)
 _INT2VECTOR: Final = SqlType(Kind.INT2VECTOR)
@@ -126,26 +133,41 @@ def _index_columns(index: CatalogItem, on: CatalogItem) -> list[str]:
 # -- rows of pg_catalog -----------------------------------------------------------------------------------------------
 
 
+def _acl(contents: Contents, key: str, kind: str) -> str | None:
+    items = contents.access.acl(key, kind)
+    return None if items is None else literal_from_values(items, _TEXTS)
+
+
 def _pg_namespace(contents: Contents) -> Iterator[Row]:
-    yield from ((_namespace(name), name, _ROLE_OID, None) for name in _schemas(contents))
+    rules = contents.access
+    for name in _schemas(contents):
+        key = schema_key(name)
+        yield _namespace(name), name, rules.owner(key), _acl(contents, key, "schema")
 
 
-def _class_row(oid: int, name: str, schema: str, kind: str, columns: int, *, indexed: bool = False) -> Row:
+def _class_row(
+    oid: int, item: tuple[str, str], kind: str, columns: int, owner: int, acl: str | None, *, indexed: bool = False
+) -> Row:
+    """``item``: schema and name."""
+    schema, name = item
     am = _HEAP if kind in "rm" else _BTREE if kind == "i" else 0
     return (
-        oid, name, _namespace(schema), 0, 0, _ROLE_OID, am, oid, 0, 0, -1.0, 0, 0, indexed, False, "p", kind, columns,
-        0, False, False, False, False, False, True, "d" if kind in "rm" else "n", False, None, None, None,
+        oid, name, _namespace(schema), 0, 0, owner, am, oid, 0, 0, -1.0, 0, 0, indexed, False, "p", kind, columns,
+        0, False, False, False, False, False, True, "d" if kind in "rm" else "n", False, acl, None, None,
     )  # fmt: skip
 
 
 def _pg_class(contents: Contents) -> Iterator[Row]:
-    indexed = {i.on for i in sorted_items(contents, ItemKind.INDEX)}
+    indexed, rules = {i.on for i in sorted_items(contents, ItemKind.INDEX)}, contents.access
     for item in sorted_items(contents):
         width = len(item.keys) if item.kind is ItemKind.INDEX else len(item.columns)
         has_index = item.id in indexed or bool(item.primary_key)
-        yield _class_row(oid_of(item.id), item.name, item.schema, _RELKINDS[item.kind], width, indexed=has_index)
+        owner, acl = rules.owner(item.on or item.id), _acl(contents, item.id, "table")
+        named = (item.schema, item.name)
+        yield _class_row(oid_of(item.id), named, _RELKINDS[item.kind], width, owner, acl, indexed=has_index)
     for table in _keyed(contents):
-        yield _class_row(_key_oid(table), _key_name(table), table.schema, "i", len(table.primary_key))
+        named = (table.schema, _key_name(table))
+        yield _class_row(_key_oid(table), named, "i", len(table.primary_key), rules.owner(table.id), None)
 
 
 def _attribute_row(relation: int, number: int, column: ColumnDef, *, stored: bool) -> Row:
@@ -252,11 +274,50 @@ def _pg_opclass(contents: Contents) -> Iterator[Row]:
 
 
 def _pg_database(contents: Contents) -> Iterator[Row]:
-    yield _DATABASE_OID, DATABASE, _ROLE_OID, 6, "c", False, True, -1, "C", "C", None, _DEFAULT_TABLESPACE, None
+    acl = _acl(contents, DATABASE_KEY, "database")
+    yield _DATABASE_OID, DATABASE, _ROLE_OID, 6, "c", False, True, -1, "C", "C", None, _DEFAULT_TABLESPACE, acl
 
 
 def _pg_roles(contents: Contents) -> Iterator[Row]:
-    yield _ROLE_OID, ROLE, True, True, True, True, True, False, -1, "********", None, False, None
+    for r in sorted(contents.access.roles.values(), key=lambda role: role.id):
+        yield (
+            r.id, r.name, r.superuser, r.inherit, r.createrole, r.createdb, r.login, False, r.connection_limit,
+            _HIDDEN, r.valid_until, False, None,
+        )  # fmt: skip
+
+
+def _pg_authid(contents: Contents) -> Iterator[Row]:
+    for r in sorted(contents.access.roles.values(), key=lambda role: role.id):
+        yield (
+            r.id, r.name, r.superuser, r.inherit, r.createrole, r.createdb, r.login, False, False, r.connection_limit,
+            r.password, r.valid_until,
+        )  # fmt: skip
+
+
+def _pg_shadow(contents: Contents) -> Iterator[Row]:
+    for r in sorted(contents.access.roles.values(), key=lambda role: role.id):
+        if r.login:
+            yield r.name, r.id, r.createdb, r.superuser, False, False, r.password, r.valid_until, None
+
+
+def _pg_user(contents: Contents) -> Iterator[Row]:
+    yield from ((*row[:6], _HIDDEN, *row[7:]) for row in _pg_shadow(contents))
+
+
+def _pg_group(contents: Contents) -> Iterator[Row]:
+    rules = contents.access
+    for r in sorted(rules.roles.values(), key=lambda role: role.id):
+        if not r.login:
+            members = [m.member for m in rules.memberships if m.role == r.id]
+            yield r.name, r.id, literal_from_values(members, _OIDS)
+
+
+def _pg_auth_members(contents: Contents) -> Iterator[Row]:
+    yield from ((m.role, m.member, m.grantor, m.admin) for m in contents.access.memberships)
+
+
+def _owner_name(contents: Contents, key: str) -> str:
+    return contents.access.named(contents.access.owner(key)).name
 
 
 def _pg_am(contents: Contents) -> Iterator[Row]:
@@ -275,16 +336,18 @@ def _pg_collation(contents: Contents) -> Iterator[Row]:
 
 def _pg_tables(contents: Contents) -> Iterator[Row]:
     for item in sorted_items(contents, ItemKind.TABLE):
-        yield item.schema, item.name, ROLE, None, bool(item.primary_key), False, False, False
+        yield item.schema, item.name, _owner_name(contents, item.id), None, bool(item.primary_key), False, False, False
 
 
 def _pg_views(contents: Contents) -> Iterator[Row]:
-    yield from ((i.schema, i.name, ROLE, i.definition) for i in sorted_items(contents, ItemKind.VIEW))
+    yield from (
+        (i.schema, i.name, _owner_name(contents, i.id), i.definition) for i in sorted_items(contents, ItemKind.VIEW)
+    )
 
 
 def _pg_matviews(contents: Contents) -> Iterator[Row]:
     for item in sorted_items(contents, ItemKind.MATERIALIZED_VIEW):
-        yield item.schema, item.name, ROLE, None, False, True, item.definition
+        yield item.schema, item.name, _owner_name(contents, item.id), None, False, True, item.definition
 
 
 def _index_texts(contents: Contents) -> Iterator[tuple[CatalogItem, str, int, str, list[str]]]:
@@ -312,6 +375,8 @@ def _pg_indexes(contents: Contents) -> Iterator[Row]:
 
 def _catalog_texts(contents: Contents) -> Iterator[Row]:
     """What functions say of objects: (which function, OID, modifier, text)."""
+    for role in contents.access.roles.values():
+        yield "role", role.id, 0, _identifier(role.name)
     for schema in _schemas(contents):
         yield "namespace", _namespace(schema), 0, _identifier(schema)
     for item in sorted_items(contents):
@@ -337,6 +402,23 @@ def _catalog_texts(contents: Contents) -> Iterator[Row]:
     yield from (("type name", known.oid, -1, known.name) for known in TYPE_FACTS.values())
 
 
+def _role_rights(contents: Contents) -> Iterator[Row]:
+    """What each role may do: O(roles * objects)."""
+    rules = contents.access
+    objects = [("database", DATABASE_KEY, DATABASE, DATABASE, _DATABASE_OID)]
+    objects += [("schema", schema_key(name), name, name, _namespace(name)) for name in _schemas(contents)]
+    objects += [
+        ("table", i.id, _identifier(i.name), f"{_identifier(i.schema)}.{_identifier(i.name)}", oid_of(i.id))
+        for i in _relations(contents)
+    ]
+    for role in rules.roles.values():
+        for kind, key, name, qualified, oid in objects:
+            own_system = kind == "schema" and name not in contents.schemas
+            for right in ALL_RIGHTS[kind]:
+                if rules.allows(role, key, right) or (own_system and right == "USAGE"):
+                    yield role.name, str(role.id), kind, name, qualified, str(oid), right
+
+
 # -- rows of information_schema ------------------------------------------------------------
 
 
@@ -347,7 +429,7 @@ def _columns(contents: Contents) -> Iterator[tuple[CatalogItem, int, ColumnDef]]
 
 
 def _is_schemata(contents: Contents) -> Iterator[Row]:
-    yield from ((DATABASE, name, ROLE) for name in _schemas(contents))
+    yield from ((DATABASE, name, _owner_name(contents, schema_key(name))) for name in _schemas(contents))
 
 
 def _is_tables(contents: Contents) -> Iterator[Row]:
@@ -406,7 +488,7 @@ def _is_key_column_usage(contents: Contents) -> Iterator[Row]:
 
 _LETTERS: Final = {
     "o": BIGINT, "t": TEXT, "b": BOOLEAN, "i": INTEGER, "s": SMALLINT, "r": REAL, "d": DOUBLE, "z": TIMESTAMPTZ,
-    "T": _TEXTS, "S": _INT2S, "O": SqlType(Kind.BIGINT_ARRAY), "V": _INT2VECTOR, "W": _OIDVECTOR,
+    "T": _TEXTS, "S": _INT2S, "O": _OIDS, "V": _INT2VECTOR, "W": _OIDVECTOR,
 }  # fmt: skip
 
 
@@ -481,6 +563,26 @@ PG_TABLES: Final[tuple[SystemTable, ...]] = (
         "rolconnlimit:i rolpassword rolvaliduntil:z rolbypassrls:b rolconfig:T",
         _pg_roles,
     ),
+    _table(
+        PG_CATALOG,
+        "pg_authid",
+        "oid:o rolname rolsuper:b rolinherit:b rolcreaterole:b rolcreatedb:b rolcanlogin:b rolreplication:b "
+        "rolbypassrls:b rolconnlimit:i rolpassword rolvaliduntil:z",
+        _pg_authid,
+    ),
+    _table(
+        PG_CATALOG,
+        "pg_shadow",
+        "usename usesysid:o usecreatedb:b usesuper:b userepl:b usebypassrls:b passwd valuntil:z useconfig:T",
+        _pg_shadow,
+    ),
+    _table(
+        PG_CATALOG,
+        "pg_user",
+        "usename usesysid:o usecreatedb:b usesuper:b userepl:b usebypassrls:b passwd valuntil:z useconfig:T",
+        _pg_user,
+    ),
+    _table(PG_CATALOG, "pg_group", "groname grosysid:o grolist:O", _pg_group),
     _table(PG_CATALOG, "pg_am", "oid:o amname amtype", _pg_am),
     _table(
         PG_CATALOG,
@@ -515,7 +617,7 @@ PG_TABLES: Final[tuple[SystemTable, ...]] = (
     _table(PG_CATALOG, "pg_range", "rngtypid:o rngsubtype:o rngmultitypid:o"),
     _table(PG_CATALOG, "pg_trigger", "oid:o tgrelid:o tgname tgisinternal:b tgenabled"),
     _table(PG_CATALOG, "pg_extension", "oid:o extname extowner:o extnamespace:o extrelocatable:b extversion"),
-    _table(PG_CATALOG, "pg_auth_members", "roleid:o member:o grantor:o admin_option:b"),
+    _table(PG_CATALOG, "pg_auth_members", "roleid:o member:o grantor:o admin_option:b", _pg_auth_members),
     _table(PG_CATALOG, "pg_partitioned_table", "partrelid:o partstrat partnatts:s"),
     _table(
         PG_CATALOG,
@@ -613,5 +715,11 @@ PG_TABLES: Final[tuple[SystemTable, ...]] = (
         "unique_constraint_schema unique_constraint_name match_option update_rule delete_rule",
     ),
     _table(INFORMATION_SCHEMA, "routines", "specific_catalog specific_schema specific_name routine_name routine_type"),
+    _table(
+        _INTERNAL,
+        "mz_role_rights",
+        "role_name role_oid object_kind object_name qualified_name object_oid right_name",
+        _role_rights,
+    ),
     _table(_INTERNAL, "mz_catalog_texts", "fn_kind fn_oid:o fn_modifier:i fn_text", _catalog_texts),
 )

@@ -35,11 +35,12 @@ from eddyline.repr.types import (
     SqlType,
     array_type,
 )
-from eddyline.sql.bind_statement import bind_statement
+from eddyline.sql.bind_statement import bind_statement, names_columns
 from eddyline.sql.catalog_view import CatalogView
 from eddyline.sql.habits import placeholder_hint
 from eddyline.sql.parse import ParsedStatement, parse
 from eddyline.sql.qmark import qmark_to_dollar
+from eddyline.sql.role_statements import says_a_password
 from eddyline.sql.statements import Delete, Insert, Select, Statement, Update
 
 __all__ = ["MAX_CACHED_CHARS", "Prepared", "bind_parsed", "is_prepared", "literals_of", "prepare_text"]
@@ -56,6 +57,7 @@ class Prepared:
     """``param_types[i - 1]`` is the type of ``$i``.  ``plan``: of what a SELECT, INSERT, UPDATE or DELETE
     reads.
 
+    ``reads_target``: an UPDATE or DELETE looks at columns, which takes SELECT rights.
     ``guessed``: a type came from the Python values given, so that other values need another look.
     """
 
@@ -63,6 +65,7 @@ class Prepared:
     param_types: tuple[SqlType, ...]
     plan: ReadPlan | None
     guessed: bool = False
+    reads_target: bool = True
 
 
 def prepare_text(engine: Engine, text: str, catalog: CatalogView, parameters: Sequence[Any] | None) -> Prepared | None:
@@ -88,7 +91,7 @@ def prepare_text(engine: Engine, text: str, catalog: CatalogView, parameters: Se
         if parameters is not None and error.hint is None:
             error.hint = placeholder_hint(text)  # what other drivers' parameters look like reads as an operator
         raise
-    if len(text) <= MAX_CACHED_CHARS and not prepared.guessed:
+    if len(text) <= MAX_CACHED_CHARS and not prepared.guessed and not says_a_password(prepared.statement):
         engine.cache_plan(key, prepared)
     return prepared
 
@@ -99,7 +102,7 @@ def is_prepared(engine: Engine, text: str, catalog: CatalogView) -> bool:
 
 
 def _key(text: str, catalog: CatalogView, *, plain: bool) -> object:
-    return text, catalog.search_path, catalog.zone, catalog.version, plain
+    return text, catalog.search_path, catalog.zone, catalog.users, catalog.version, plain
 
 
 def bind_parsed(
@@ -126,7 +129,9 @@ def bind_parsed(
     elif isinstance(statement, (Insert, Update, Delete)):
         plan = plan_read(statement.relation, catalog)
     count = max(types, default=0)
-    return Prepared(statement, tuple(types.get(i, TEXT) for i in range(1, count + 1)), plan, guessed)
+    return Prepared(
+        statement, tuple(types.get(i, TEXT) for i in range(1, count + 1)), plan, guessed, names_columns(parsed.node)
+    )
 
 
 def _python_type(value: Any) -> SqlType | None:

@@ -27,13 +27,12 @@ from eddyline.adapter.hydration import dataflows_behind, wait_hydrated
 from eddyline.adapter.named_statements import NamedStatement, SessionStatements, aborted
 from eddyline.adapter.outcome import Outcome, SubscriptionFeed
 from eddyline.adapter.prepare import Prepared, bind_parsed, is_prepared, literals_of, prepare_text
-from eddyline.adapter.read import (
-    Interrupt,
-    ReadContext,
-)
+from eddyline.adapter.read import Interrupt, ReadContext
 from eddyline.adapter.read_plan import plan_read
+from eddyline.adapter.running import Running
 from eddyline.adapter.selecting import explain_analyze, select
-from eddyline.adapter.setting_statements import literal_result, set_setting, set_transaction, show_replica, show_setting
+from eddyline.adapter.session_role import SessionRole
+from eddyline.adapter.setting_statements import literal_result, set_transaction, setting_statement
 from eddyline.adapter.settings import Settings, SettingsState, duration_s, isolation_level
 from eddyline.adapter.shared_texts import shared_statement
 from eddyline.adapter.subscribe import open_subscription, subscribe_text
@@ -60,11 +59,15 @@ _ALLOWED_WHEN_FAILED = (st.Rollback, st.RollbackTo, st.Commit)
 
 
 class Session:
-    def __init__(self, engine: Engine) -> None:
+    """``user``: a role, whose rights it has.  ``ended``: called once, when it is closed."""
+
+    def __init__(self, engine: Engine, user: str = "postgres", *, ended: Callable[[], None] = lambda: None) -> None:
         self._engine = engine
+        self._ended = ended
         self._turn = threading.RLock()  # one statement at a time
         self._closed = False
-        self._settings = Settings(engine.system)
+        self._settings = Settings(engine.system, user, self._is_superuser)
+        self._role = SessionRole(engine, self._settings, self._catalog, user)
         self._transaction: Transaction | None = None  # the explicit one, or the implicit one of a block
         self._block = False  # between ``begin_block`` and ``end_block``
         self.cursors = Cursors()  # owner: the running statement
@@ -73,9 +76,7 @@ class Session:
             engine, self._names, lambda: self._failed, self._fail_transaction, self.cursors
         )
         self._asked = AskedLookups(engine)
-        self._running_lock = threading.Lock()
-        self._running: Interrupt | None = None  # guarded by _running_lock
-        self._waits: set[Interrupt] = set()  # of subscriptions' readers; guarded by _running_lock
+        self._running = Running()
 
     # -- life -----------------------------------------------------------------------------------------------------
 
@@ -93,13 +94,17 @@ class Session:
         """What was set; another object after each change."""
         return self._settings.state
 
+    def _is_superuser(self, role: str) -> bool:
+        return self._engine.catalog.snapshot().access.is_superuser(role)
+
     def setting(self, name: str) -> str:
         """The value in force; 42704."""
         return self._settings.get(name)
 
     def set(self, name: str, value: str) -> None:
-        """As SET does; 42704, 55P02, 22023."""
-        self._settings.set(name, (value,), local=False)
+        """As SET does; 42704, 55P02, 22023, 42501."""
+        if self._role.become(st.Set(name.lower(), (value,))) is None:
+            self._settings.set(name, (value,), local=False)
 
     def duration_s(self, name: str) -> float | None:
         """The setting of that name, which is a duration; None for none."""
@@ -124,10 +129,13 @@ class Session:
         self._closed = True
         if self._engine.forked():
             return  # its locks may be held by threads that the child does not have
-        self._engine.apart.run(self._close)
+        try:
+            self._engine.apart.run(self._close)
+        finally:
+            self._ended()
 
     def _close(self) -> None:
-        self._cancel()
+        self._running.cancel()
         with self._turn:
             self._end_transaction(committed=False)
             self.cursors.clear()
@@ -136,25 +144,14 @@ class Session:
 
     def cancel(self) -> None:
         """From any thread: the running statement, and waits for a subscription's changes, fail with 57014."""
-        self._engine.apart.run(self._cancel)
-
-    def _cancel(self) -> None:
-        with self._running_lock:
-            for interrupt in (self._running, *self._waits):
-                if interrupt is not None:
-                    interrupt.cancel()
+        self._engine.apart.run(self._running.cancel)
 
     @contextmanager
     def _waiting(self, interrupt: Interrupt) -> Iterator[None]:
-        """While a subscription of this session is waited for, which is no statement and may last."""
+        """While a subscription of this session is waited for."""
         self.check_usable()
-        with self._running_lock:
-            self._waits.add(interrupt)
-        try:
+        with self._running.waiting(interrupt):
             yield
-        finally:
-            with self._running_lock:
-                self._waits.discard(interrupt)
 
     # -- statements that are prepared first -----------------------------------------------------------------------
 
@@ -253,7 +250,7 @@ class Session:
                 self.check_usable()
                 return body()
 
-        return self._engine.apart.run(run, self._cancel)
+        return self._engine.apart.run(run, self._running.cancel)
 
     def executemany(self, text: str, rows: Iterable[Sequence[Any]]) -> Outcome:
         """Once per row of parameters, all in one transaction."""
@@ -291,6 +288,7 @@ class Session:
             statement, plan = prepared.statement, prepared.plan
             if not isinstance(statement, st.Insert) or not write.can_insert_each(statement, plan):
                 return None
+            self._role.authorize(statement)
             literals = [literals_of(prepared.param_types, row, self._settings.in_force.zone) for row in rows]
             return self._in_transaction(
                 interrupt, lambda context: write.insert_each(context, statement, literals, plan)
@@ -321,18 +319,13 @@ class Session:
             self._engine.metrics.statement(error)
 
     def _run(self, body: Callable[[Interrupt], T]) -> T:
-        interrupt = Interrupt(self._settings.in_force.statement_timeout_s)
-        with self._running_lock:
-            previous, self._running = self._running, interrupt
-        if self._closed:  # by a ``close`` that came too early to cancel this
-            interrupt.cancel()
-        try:
-            return body(interrupt)
-        except (RecursionError, MemoryError) as problem:
-            raise exhausted(problem) from problem
-        finally:
-            with self._running_lock:
-                self._running = previous
+        with self._running.statement(self._settings.in_force.statement_timeout_s) as interrupt:
+            if self._closed:  # by a ``close`` that came too early to cancel this
+                interrupt.cancel()
+            try:
+                return body(interrupt)
+            except (RecursionError, MemoryError) as problem:
+                raise exhausted(problem) from problem
 
     def _execute(self, text: str, parameters: Sequence[Any] | None, interrupt: Interrupt, file: Any) -> Outcome:
         catalog = self._names()
@@ -410,7 +403,7 @@ class Session:
     def _names(self) -> SearchPathView:
         """The catalog as the session's settings show it."""
         settings = self._settings.in_force
-        return self._catalog().view(settings.search_path, settings.zone)
+        return self._catalog().view(self._role.search_path, settings.zone, settings.users)
 
     @property
     def _failed(self) -> bool:
@@ -434,7 +427,7 @@ class Session:
             context = ReadContext(
                 self._engine,
                 transaction,
-                transaction.catalog.view(settings.search_path, settings.zone),
+                transaction.catalog.view(self._role.search_path, settings.zone, settings.users),
                 interrupt,
                 settings.read_bounds,
             )
@@ -554,24 +547,6 @@ class Session:
                 transaction = self._required_transaction("ROLLBACK TO SAVEPOINT")
                 self._settings.state = transaction.rollback_to(statement.name)
                 return Outcome("ROLLBACK")
-            case st.SetTransaction():
-                return set_transaction(self._settings, self._transaction, statement)
-            case st.Set():
-                return set_setting(self._settings, self._transaction, statement)
-            case st.Reset():
-                if statement.name is None:
-                    self._settings.reset(None)
-                else:
-                    set_setting(self._settings, self._transaction, st.Set(statement.name, None))
-                return Outcome("RESET")
-            case st.AlterSystem():
-                return self._alter_system(statement)
-            case st.AlterReplica():
-                return self._alter_replica(statement)
-            case st.ShowReplica():
-                return show_replica(self._engine.replica_settings())
-            case st.Show():
-                return show_setting(self._engine.system, self._settings, self._transaction, statement.name)
             case st.Prepare():
                 return self._prepare(statement)
             case st.Deallocate():
@@ -583,14 +558,14 @@ class Session:
             case st.CloseCursor():
                 return self.cursors.close(statement)
             case _:
-                return None
+                return setting_statement(self._engine, self._settings, self._role, self._transaction, statement)
 
     def _commit_statement(self, statement: st.Commit) -> Outcome:
         if self._transaction is None or self._transaction.implicit:
-            committed = self._commit(self._running or Interrupt(None))
+            committed = self._commit(self._running.interrupt)
             return Outcome("COMMIT", notices=("there is no transaction in progress",), time=committed)
         failed, next_one = self._transaction.failed, _same_kind(self._transaction)
-        committed = self._commit(self._running or Interrupt(None))
+        committed = self._commit(self._running.interrupt)
         if statement.chain:
             self._begin(next_one)
         return Outcome("ROLLBACK" if failed else "COMMIT", time=committed)
@@ -604,16 +579,6 @@ class Session:
         if statement.chain:
             self._begin(next_one)
         return Outcome("ROLLBACK")
-
-    def _alter_system(self, statement: st.AlterSystem) -> Outcome:
-        if self.in_transaction:
-            raise make_error("25001", "ALTER SYSTEM cannot run inside a transaction block")
-        return Outcome("ALTER SYSTEM", notices=self._engine.alter_system(statement.name, statement.values))
-
-    def _alter_replica(self, statement: st.AlterReplica) -> Outcome:
-        if self.in_transaction:
-            raise make_error("25001", "ALTER CLUSTER REPLICA cannot run inside a transaction block")
-        return Outcome("ALTER CLUSTER REPLICA", notices=self._engine.alter_replica(statement.changes))
 
     def _prepare(self, statement: st.Prepare) -> Outcome:
         declared = {i: t for i, t in enumerate(statement.param_types, 1) if t is not None}
@@ -640,12 +605,14 @@ class Session:
             self.statements.clear()
             self.cursors.clear()
             self._settings.reset(None)
+            self._role.become(st.Reset("session_authorization"))
         return Outcome(f"DISCARD {statement.target.upper()}")
 
     # -- statements in a transaction --------------------------------------------------------------------------------
 
     def _statement(self, context: ReadContext, prepared: Prepared, literals: tuple[Literal, ...], file: Any) -> Outcome:
         statement = prepared.statement
+        self._role.authorize(statement, reads_target=prepared.reads_target)
         match statement:
             case st.Select():
                 return select(context, statement, prepared.plan, literals)
@@ -674,7 +641,7 @@ class Session:
             case st.ShowObjects():
                 return Outcome("SHOW", literal_result(statement.names, statement.types, statement.rows))
             case _ if isinstance(statement, _DEFINITIONS):
-                return define(context, statement)
+                return define(context, self._role.named(statement), self._role.acting)
             case _:
                 raise make_error("0A000", f"{type(statement).__name__} is not supported")
 
@@ -709,24 +676,38 @@ class Session:
     # -- bulk calls -------------------------------------------------------------------------------------------------
 
     def column_types(self, table: str) -> dict[str, SqlType]:
-        """The columns of a table by name; 42P01, 42809."""
+        """The columns of a table by name; 42P01, 42809, 42501 without any right on it."""
         item = self._table(table, self._catalog())
+        self._role.check_any(item)
         return {c.name: c.type for c in item.columns}
 
     def _table(self, name: str, catalog: CatalogSnapshot) -> CatalogItem:
-        _, item = resolve_name(name, catalog, self._settings.in_force.search_path)
+        _, item = resolve_name(name, catalog, self._role.search_path)
         if item is None:
             raise make_error("42P01", f'relation "{name}" does not exist')
         if item.kind is not ItemKind.TABLE:
             raise make_error("42809", f'"{name}" is not a table')
         return item
 
-    def _bulk(self, name: str, body: Callable[[ReadContext, CatalogItem], None], timeout: float | None) -> int:
-        return self._apart(lambda: self._run_bulk(name, body, timeout))
+    def _bulk(
+        self,
+        name: str,
+        body: Callable[[ReadContext, CatalogItem], None],
+        timeout: float | None,
+        *rights: str,
+    ) -> int:
+        return self._apart(lambda: self._run_bulk(name, body, timeout, rights))
 
-    def _run_bulk(self, name: str, body: Callable[[ReadContext, CatalogItem], None], timeout: float | None) -> int:
+    def _run_bulk(
+        self,
+        name: str,
+        body: Callable[[ReadContext, CatalogItem], None],
+        timeout: float | None,
+        rights: Sequence[str],
+    ) -> int:
         def run(context: ReadContext) -> Outcome:
             table = self._table(name, context.transaction.catalog or self._catalog())
+            self._role.check(table, *rights)
             write.wait_capacity(context, timeout)
             body(context, table)
             return Outcome("")
@@ -744,20 +725,20 @@ class Session:
         def body(context: ReadContext, table: CatalogItem) -> None:
             write.insert_rows(context, table, ingest_rows.table_rows(context, table, data))
 
-        return self._bulk(name, body, timeout)
+        return self._bulk(name, body, timeout, "INSERT")
 
     def upsert(self, name: str, data: pa.Table, *, timeout: float | None) -> int:
         def body(context: ReadContext, table: CatalogItem) -> None:
             write.upsert_rows(context, table, ingest_rows.table_rows(context, table, data))
 
-        return self._bulk(name, body, timeout)
+        return self._bulk(name, body, timeout, "INSERT", "UPDATE", "SELECT")
 
     def delete(self, name: str, data: pa.Table, *, timeout: float | None) -> int:
         def body(context: ReadContext, table: CatalogItem) -> None:
             columns = ingest_rows.key_rows(context, table, data)
             write.delete_rows(context, table, columns, data.num_rows)
 
-        return self._bulk(name, body, timeout)
+        return self._bulk(name, body, timeout, "DELETE", "SELECT")
 
     # -- subscriptions and hydration ----------------------------------------------------------------------------------
 
@@ -771,24 +752,27 @@ class Session:
         up_to: int | None,
         parameters: Sequence[Any] | None,
     ) -> SubscriptionFeed:
-        catalog, path = self._catalog(), self._settings.in_force.search_path
-        named = resolve_name(query, catalog, path)[1] is not None
+        named = resolve_name(query, self._catalog(), self._role.search_path)[1] is not None
         text = subscribe_text(query, named=named, snapshot=snapshot, progress=progress, as_of=as_of, up_to=up_to)
         outcome = self.execute(text, parameters)
         assert outcome.feed is not None
         return outcome.feed
 
     def wait_hydrated(self, name: str, *, timeout: float | None, report: Callable[[int], None]) -> None:
-        """Waits for the dataflows behind ``name``: an index, a materialized view, or a table or view's indexes."""
+        """Waits for the dataflows behind ``name``: an index, a materialized view, or a table or view's indexes.
+
+        42P01, 42501 without any right on it, 57014.
+        """
         self.check_usable()
         catalog = self._catalog()
-        item = resolve_name(name, catalog, self._settings.in_force.search_path)[1]
+        item = resolve_name(name, catalog, self._role.search_path)[1]
         if item is None:
             raise make_error("42P01", f'relation "{name}" does not exist')
+        self._role.check_any(item)
         ids = dataflows_behind(item, catalog)
         self._engine.apart.run(
             lambda: self._run(lambda interrupt: wait_hydrated(self._engine, ids, name, interrupt, timeout, report)),
-            self._cancel,
+            self._running.cancel,
         )
 
 

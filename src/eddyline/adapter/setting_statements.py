@@ -1,10 +1,13 @@
-"""SET, SET TRANSACTION and SHOW: a session's settings and, between BEGIN and COMMIT, the transaction's own."""
+"""SET, RESET, SHOW and ALTER SYSTEM: the database's settings, a session's and, between BEGIN and COMMIT, the
+transaction's own."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from eddyline.adapter.engine import Engine
 from eddyline.adapter.outcome import Outcome, ResultSet, literal_columns
+from eddyline.adapter.session_role import ROLE_SETTINGS, SessionRole
 from eddyline.adapter.settings import Settings, isolation_level
 from eddyline.adapter.system_settings import SystemSettings
 from eddyline.adapter.transaction import Transaction
@@ -13,13 +16,51 @@ from eddyline.expr.ir import LiteralValue
 from eddyline.repr.types import TEXT, SqlType
 from eddyline.sql import statements as st
 
-__all__ = ["REPLICA_COLUMNS", "literal_result", "set_setting", "set_transaction", "show_replica", "show_setting"]
+__all__ = ["REPLICA_COLUMNS", "literal_result", "set_transaction", "setting_statement"]
 
 #: of SHOW CLUSTER REPLICA; all are text
 REPLICA_COLUMNS = ("name", "setting", "source")
 
 
-def set_setting(settings: Settings, transaction: Transaction | None, statement: st.Set) -> Outcome:
+def setting_statement(
+    engine: Engine, settings: Settings, role: SessionRole, transaction: Transaction | None, statement: st.Statement
+) -> Outcome | None:
+    """What a statement about settings does; None for any other.  42501 and as the settings themselves."""
+    match statement:
+        case st.Set() | st.Reset() if statement.name in ROLE_SETTINGS:
+            return role.become(statement, in_transaction=transaction is not None)
+        case st.SetTransaction():
+            return set_transaction(settings, transaction, statement)
+        case st.Set():
+            return _set_setting(settings, transaction, statement)
+        case st.Reset():
+            if statement.name is None:
+                settings.reset(None)
+            else:
+                _set_setting(settings, transaction, st.Set(statement.name, None))
+            return Outcome("RESET")
+        case st.Show():
+            return _show_setting(engine.system, settings, transaction, statement.name)
+        case st.ShowReplica():
+            return _show_replica(engine.replica_settings())
+        case st.AlterSystem():
+            _check_alone(transaction, "ALTER SYSTEM")
+            role.authorize(statement)
+            return Outcome("ALTER SYSTEM", notices=engine.alter_system(statement.name, statement.values))
+        case st.AlterReplica():
+            _check_alone(transaction, "ALTER CLUSTER REPLICA")
+            role.authorize(statement)
+            return Outcome("ALTER CLUSTER REPLICA", notices=engine.alter_replica(statement.changes))
+        case _:
+            return None
+
+
+def _check_alone(transaction: Transaction | None, what: str) -> None:
+    if transaction is not None and not transaction.implicit:
+        raise make_error("25001", f"{what} cannot run inside a transaction block")
+
+
+def _set_setting(settings: Settings, transaction: Transaction | None, statement: st.Set) -> Outcome:
     """42704, 55P02, 22023 as ``Settings.set``; 25001 where a transaction has begun to read."""
     value = settings.checked(statement.name, statement.values)
     match statement.name:
@@ -55,7 +96,7 @@ def set_transaction(settings: Settings, transaction: Transaction | None, stateme
     return Outcome("SET")
 
 
-def show_setting(system: SystemSettings, settings: Settings, transaction: Transaction | None, name: str) -> Outcome:
+def _show_setting(system: SystemSettings, settings: Settings, transaction: Transaction | None, name: str) -> Outcome:
     """One setting's value, or all of them; 42704 for an unknown one."""
     if name == "all":
         names: tuple[str, ...] = ("name", "setting")
@@ -67,7 +108,7 @@ def show_setting(system: SystemSettings, settings: Settings, transaction: Transa
     return Outcome("SHOW", literal_result(names, (TEXT,) * len(names), rows))
 
 
-def show_replica(rows: Sequence[tuple[str, str, str]]) -> Outcome:
+def _show_replica(rows: Sequence[tuple[str, str, str]]) -> Outcome:
     """What holds for the replica."""
     return Outcome("SHOW", literal_result(REPLICA_COLUMNS, (TEXT,) * len(REPLICA_COLUMNS), rows))
 

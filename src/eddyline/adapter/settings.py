@@ -150,17 +150,18 @@ _SETTINGS = {
     "in_hot_standby": _Setting("off", None),
     "integer_datetimes": _Setting("on", None),
     "intervalstyle": _Setting("postgres", _only("postgres")),
-    "is_superuser": _Setting("on", None),
+    "is_superuser": _Setting("", None),
     "lock_timeout": _Setting("0", _duration),
     "max_identifier_length": _Setting("63", None),
     MAX_RESULT_SIZE: _Setting("", memory_size, inherited=True),
     MAX_SUBSCRIPTION_BACKLOG: _Setting("", memory_size, inherited=True),
     QUERY_MAX_MEMORY: _Setting("", memory_size, inherited=True),
+    "role": _Setting("none", _free),
     "search_path": _Setting("public", _free),
     "server_encoding": _Setting("UTF8", None),
     "server_version": _Setting("15.0", None),
     "server_version_num": _Setting("150000", None),
-    "session_authorization": _Setting("postgres", None),
+    "session_authorization": _Setting("postgres", _free),
     "standard_conforming_strings": _Setting("on", _only("on")),
     "statement_timeout": _Setting("0", _duration),
     SYNCHRONOUS_COMMIT: _Setting("", synchronous, inherited=True),
@@ -179,7 +180,9 @@ class SettingsState:
 
 
 class InForce(NamedTuple):
-    """The settings that every statement asks for, as values.  Timeouts: None is none; ``zone``: None is UTC."""
+    """The settings that every statement asks for, as values.  Timeouts: None is none; ``zone``: None is UTC.
+
+    ``users``: the names of the current user and of the session's."""
 
     isolation: str
     read_only: bool
@@ -189,16 +192,26 @@ class InForce(NamedTuple):
     zone: str | None
     read_bounds: ReadBounds
     synchronous: bool
+    users: tuple[str, str] = ("postgres", "postgres")
 
 
 class Settings:
     """One session's settings.  Owner: the session's running statement.  ``system``: where some are inherited from.
 
+    ``user``: whose session it is.  ``is_superuser``: whether the role of that name is one.
+
     ``state`` is replaced, never changed, so that a transaction or a savepoint keeps one to go back to.
     """
 
-    def __init__(self, system: SystemSettings) -> None:
+    def __init__(
+        self,
+        system: SystemSettings,
+        user: str,
+        is_superuser: Callable[[str], bool],
+    ) -> None:
         self._system = system
+        self._user = user
+        self._is_superuser = is_superuser
         self.state = SettingsState()
         #: what was in force, with the state and the version of the system's settings that it was made from
         self._in_force: tuple[SettingsState, int, InForce] | None = None
@@ -217,9 +230,14 @@ class Settings:
                 zone=None if self.get("timezone") == "UTC" else self.get("timezone"),
                 read_bounds=ReadBounds(result=self.bytes(MAX_RESULT_SIZE), memory=self.bytes(QUERY_MAX_MEMORY)),
                 synchronous=self.get(SYNCHRONOUS_COMMIT) == "on",
+                users=self._users(),
             )
             self._in_force = (self.state, version, values)
         return self._in_force[2]
+
+    def _users(self) -> tuple[str, str]:
+        session, role = self.get("session_authorization"), self.get("role")
+        return (session if role == "none" else role), session
 
     def _known(self, name: str) -> _Setting:
         setting = _SETTINGS.get(name.lower())
@@ -235,6 +253,10 @@ class Settings:
         return self._default(key, setting) if value is None else value
 
     def _default(self, name: str, setting: _Setting) -> str:
+        if name == "session_authorization":
+            return self._user
+        if name == "is_superuser":
+            return "on" if self._is_superuser(self._users()[0]) else "off"
         return self._system.show(name) if setting.inherited else setting.default
 
     def set(self, name: str, values: tuple[str, ...] | None, *, local: bool) -> None:
@@ -260,9 +282,10 @@ class Settings:
         return setting.check(key, ", ".join(parts))
 
     def reset(self, name: str | None) -> None:
-        """RESET; None is ALL."""
+        """RESET; None is ALL, which leaves alone who it is."""
         if name is None:
-            self.state = SettingsState()
+            kept = {n: v for n, v in self.state.session.items() if n in ("role", "session_authorization")}
+            self.state = SettingsState(kept)
         else:
             self.set(name, None, local=False)
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Final
 
+from eddyline.adapter.access_rules import AccessRules
 from eddyline.adapter.pg_catalog import INFORMATION_SCHEMA, PG_CATALOG, PG_TABLES
 from eddyline.adapter.system_relations import Contents, Row, SystemTable, sorted_items
 from eddyline.expr.ir import Column
@@ -299,6 +300,7 @@ class _Nothing:
 
     schemas: Mapping[str, Mapping[str, str]] = {}
     by_id: Mapping[str, CatalogItem] = {}
+    access = AccessRules()
 
 
 class _Introspection:
@@ -307,6 +309,7 @@ class _Introspection:
     version = 0
     search_path = (INTROSPECTION,)
     zone = None
+    users = ("postgres", "postgres")
     creation_schema = None
 
     def has_schema(self, schema: str) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
+from eddyline.adapter.access_rules import AccessRules
 from eddyline.expr.ir import LiteralValue
 from eddyline.repr.types import SqlType
 from eddyline.sql.catalog_view import CatalogItem, ItemKind
@@ -23,6 +24,9 @@ class Contents(Protocol):
 
     @property
     def by_id(self) -> Mapping[str, CatalogItem]: ...
+
+    @property
+    def access(self) -> AccessRules: ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,22 +12,22 @@ import signal
 import ssl
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from http import HTTPStatus
 from pathlib import Path
 from typing import Final
 
 from eddyline.adapter.engine import Engine
+from eddyline.adapter.login import open_login
 from eddyline.adapter.restoring import open_engine
-from eddyline.adapter.session import Session
 from eddyline.errors import Error, make_error
 from eddyline.frontends.http_status import Answer, HttpStatusServer
-from eddyline.frontends.pgwire.backend import Passwords
-from eddyline.frontends.pgwire.scram import Verifier
+from eddyline.frontends.pgwire.passwords import Passwords
 from eddyline.frontends.pgwire.server import WireConfig, WireServer
 from eddyline.frontends.progress import CompilationProgress
 from eddyline.frontends.structured_log import configure_log
 from eddyline.kernels.warm import warm
+from eddyline.sql.password_verifier import Verifier
 
 __all__ = ["ServeConfig", "add_serve_arguments", "run_serve", "serve", "serve_config"]
 
@@ -61,9 +61,11 @@ examples:
     eddyline serve --http 127.0.0.1:6876
     curl http://127.0.0.1:6876/metrics       (also /healthz and /readyz)
 
-users file: a line `name:password` each, or `name:SCRAM-SHA-256$…` as PostgreSQL keeps it in pg_authid; # for comments.
-Without one, whoever can connect is let in under any name, which is meant for loopback addresses; for others say
---trust.  The name of the database is up to the client: there is one.
+passwords: with --passwords a client shows the password of its role, as CREATE or ALTER ROLE … PASSWORD has set it; the
+first one is set with `eddyline sql DIRECTORY`.  A users file has passwords for names that have none in the database: a
+line `name:password` each, or `name:SCRAM-SHA-256$…` as PostgreSQL keeps it in pg_authid; # for comments.  Without
+either, whoever can connect is let in under any name, which is meant for loopback addresses; for others say --trust.
+The name of the database is up to the client: there is one.
 
 SIGTERM and SIGINT: no more connections, statements under way get --grace seconds (five), exit status 0.
 exit status: 2 for wrong arguments; 73 if an address or the directory cannot be had.
@@ -90,7 +92,8 @@ def add_serve_arguments(parser: argparse.ArgumentParser) -> None:
     add("--listen", default="127.0.0.1:6875", metavar="HOST:PORT", help="for clients (127.0.0.1:6875); port 0: any")
     add("--data", type=Path, metavar="DIRECTORY", help="where the database is; in memory by default")
     add("--http", metavar="HOST:PORT", help="for /metrics, /healthz and /readyz; nowhere by default")
-    add("--users", type=Path, metavar="FILE", help="who may connect, by password (SCRAM-SHA-256)")
+    add("--passwords", action="store_true", help="who connects shows the password of a role (SCRAM-SHA-256)")
+    add("--users", type=Path, metavar="FILE", help="likewise, and passwords of roles that have none of their own")
     add("--trust", action="store_true", help="let whoever comes in, also at an address that others can reach")
     add("--tls-cert", type=Path, metavar="FILE", help="certificate chain, PEM; clients may then encrypt")
     add("--tls-key", type=Path, metavar="FILE", help="its private key, PEM")
@@ -105,12 +108,12 @@ def add_serve_arguments(parser: argparse.ArgumentParser) -> None:
 def serve_config(arguments: argparse.Namespace) -> ServeConfig:
     """The parsed arguments, checked.  22023 for values that do not fit together, 58P01 for files that are not there."""
     host, port = _address(arguments.listen, "--listen")
-    passwords = None if arguments.users is None else Passwords(_verifiers(arguments.users), os.urandom(32))
+    passwords = _passwords(arguments)
     if passwords is None and not arguments.trust and not _is_loopback(host):
         raise make_error(
             "22023",
             f"{host} can be reached from elsewhere, and nobody would have to show who they are",
-            hint="Give --users, or --trust if that is what you want.",
+            hint="Give --passwords or --users, or --trust if that is what you want.",
         )
     tls = _tls(arguments.tls_cert, arguments.tls_key)
     if arguments.tls_required and tls is None:
@@ -131,6 +134,22 @@ def serve_config(arguments: argparse.Namespace) -> ServeConfig:
         not arguments.one_runtime,
         arguments.grace,
     )
+
+
+def _passwords(arguments: argparse.Namespace) -> Passwords | None:
+    """What --passwords and --users say; 22023 where nobody could ever come in, or --trust says the opposite."""
+    if arguments.users is None and not arguments.passwords:
+        return None
+    if arguments.trust:
+        raise make_error("22023", "--trust asks for no passwords, and --passwords and --users ask for them")
+    if arguments.users is None and arguments.data is None:
+        raise make_error(
+            "22023",
+            "a database in memory begins without passwords, so that nobody could come in",
+            hint="Give --users as well, or --data with a directory whose roles have passwords.",
+        )
+    given = {} if arguments.users is None else _verifiers(arguments.users)
+    return Passwords(given.get, os.urandom(32))
 
 
 def _address(text: str, option: str) -> tuple[str, int]:
@@ -224,7 +243,9 @@ class _Served:
     def __init__(self, config: ServeConfig) -> None:
         self._config = config
         self._engine: Engine | None = None
-        self._wire = WireServer(self._open_session, config.wire)
+        passwords = config.wire.passwords
+        wire = config.wire if passwords is None else replace(config.wire, passwords=passwords.with_roles(self._opened))
+        self._wire = WireServer(lambda user, database: open_login(self._opened(), user), wire)
         pages = {"/metrics": self._metrics, "/healthz": self._healthy, "/readyz": self._is_ready}
         self._http = HttpStatusServer(pages)
         self._ready = False
@@ -250,9 +271,9 @@ class _Served:
         if self._engine is not None:
             await asyncio.to_thread(self._engine.close)
 
-    def _open_session(self, user: str, database: str) -> Session:
+    def _opened(self) -> Engine:
         assert self._engine is not None, "opened before anybody connects"
-        return Session(self._engine)
+        return self._engine
 
     async def _metrics(self) -> Answer:
         if self._engine is None:

@@ -9,6 +9,7 @@ import argparse
 import importlib
 import importlib.util
 import os
+import re
 import signal
 import sys
 import threading
@@ -38,6 +39,7 @@ _FAILED: Final = 3
 _INTERRUPTED: Final = 130
 _LOOK_S: Final = 0.05
 _HISTORY_LINES: Final = 2000
+_PASSWORD: Final = re.compile(r"\bpassword\b", re.IGNORECASE)
 
 _DESCRIPTION = """\
 Runs SQL against a database in this process: one in memory, or the one in DIRECTORY, which is made if nothing is there.
@@ -133,15 +135,15 @@ def _run(engine: Engine, arguments: argparse.Namespace) -> int:
         return shell.script(sys.stdin)
     where = "memory" if arguments.directory is None else str(arguments.directory)
     sys.stdout.write(f"A database in {where}. \\? for help, \\q to leave.\n")
-    with _history():
-        return shell.interactive(input)
+    with _history() as forget:
+        return shell.interactive(input, forget)
 
 
 @contextmanager
-def _history() -> Iterator[None]:
-    """Line editing, and a history that stays, where there is readline."""
+def _history() -> Iterator[Callable[[], None]]:
+    """Line editing, and a history that stays, where there is readline.  Gives what forgets the newest line."""
     if importlib.util.find_spec("readline") is None:
-        yield
+        yield lambda: None
         return
     readline: Any = importlib.import_module("readline")
     path = Path(os.environ.get("EDDYLINE_HISTORY") or Path.home() / ".eddyline_history")
@@ -151,8 +153,13 @@ def _history() -> Iterator[None]:
         if path.exists():
             sys.stderr.write(f"no history: {problem}\n")
     readline.set_history_length(_HISTORY_LINES)
+
+    def forget() -> None:
+        if readline.get_current_history_length():
+            readline.remove_history_item(readline.get_current_history_length() - 1)
+
     try:
-        yield
+        yield forget
     finally:
         try:
             readline.write_history_file(path)
@@ -199,8 +206,9 @@ class Shell:
                     return _FAILED
         return 0 if not text.strip() or self._run(text.strip()) else _FAILED
 
-    def interactive(self, ask: Callable[[str], str]) -> int:
-        """``ask``: shows a prompt and gives a line; EOFError at the end.  The exit status."""
+    def interactive(self, ask: Callable[[str], str], forget: Callable[[], None] = lambda: None) -> int:
+        """``ask``: shows a prompt and gives a line; EOFError at the end.  ``forget``: the line is not to be kept, since
+        its statement may say a password.  The exit status."""
         text = ""
         while True:
             try:
@@ -212,6 +220,8 @@ class Shell:
                 self._out.write("\n")
                 text = ""
                 continue
+            if line.strip() and _PASSWORD.search(f"{text}{line}") is not None:
+                forget()
             if not text.strip() and line.lstrip().startswith("\\"):
                 if not self._command(line.strip()):
                     return 0

@@ -10,11 +10,23 @@ import re
 from collections.abc import Callable
 from typing import Final
 
+from google.protobuf.message import Message
+
 from eddyline.errors import exhausted, unsupported
 from eddyline.repr.types import SqlType
-from eddyline.sql.ast import enum_name
+from eddyline.sql.ast import AstNode, enum_name
 from eddyline.sql.bind_delete import bind_delete
 from eddyline.sql.bind_insert import bind_insert
+from eddyline.sql.bind_roles import (
+    bind_alter_owner,
+    bind_alter_role,
+    bind_alter_schema_owner,
+    bind_create_role,
+    bind_drop_role,
+    bind_grant,
+    bind_grant_role,
+    bind_rename_role,
+)
 from eddyline.sql.bind_update import bind_update
 from eddyline.sql.catalog_view import CatalogView, ItemKind
 from eddyline.sql.copy import bind_copy, bind_copy_subscribe
@@ -50,7 +62,7 @@ from eddyline.sql.show_objects import BARE_LISTINGS, bind_show_objects
 from eddyline.sql.statement_binding import StatementBinding
 from eddyline.sql.statements import Statement
 
-__all__ = ["bind_statement"]
+__all__ = ["bind_statement", "names_columns"]
 
 Binder = Callable[[StatementBinding], Statement]
 
@@ -72,6 +84,19 @@ def bind_statement(
     return statement
 
 
+def names_columns(node: AstNode) -> bool:
+    """Whether an UPDATE or a DELETE looks at columns, of whatever table, or an INSERT names those of a conflict.
+
+    True for any other statement.
+    """
+    name = node.DESCRIPTOR.name if isinstance(node, Message) else ""
+    if name == "InsertStmt":
+        return "index_elem" in str(node.on_conflict_clause)
+    if name not in ("UpdateStmt", "DeleteStmt"):
+        return True
+    return "column_ref" in str(node)
+
+
 def _dispatch(binding: StatementBinding) -> Statement:
     binder = _BINDERS.get(binding.parsed.kind)
     if binder is None:
@@ -90,6 +115,19 @@ def _show(binding: StatementBinding) -> Statement:
     if name in BARE_LISTINGS:
         return bind_show_objects(ShowObjectsSyntax(name), binding.catalog, binding.locate)
     return bind_show(binding)
+
+
+def _alter_table(binding: StatementBinding) -> Statement:
+    owner = bind_alter_owner(binding)
+    if owner is None:
+        raise unsupported(_words(binding), hint=_INSTEAD["alter_table_stmt"])
+    return owner
+
+
+def _rename(binding: StatementBinding) -> Statement:
+    if enum_name(binding.parsed.node, "rename_type") == "OBJECT_ROLE":
+        return bind_rename_role(binding)
+    return bind_rename(binding)
 
 
 def _show_create(binding: StatementBinding) -> Statement:
@@ -150,7 +188,14 @@ _BINDERS: Final[dict[str, Binder]] = {
     "index_stmt": bind_create_index,
     "insert_stmt": bind_insert,
     "prepare_stmt": bind_prepare,
-    "rename_stmt": bind_rename,
+    "rename_stmt": _rename,
+    "alter_owner_stmt": bind_alter_schema_owner,
+    "alter_role_stmt": bind_alter_role,
+    "alter_table_stmt": _alter_table,
+    "create_role_stmt": bind_create_role,
+    "drop_role_stmt": bind_drop_role,
+    "grant_role_stmt": bind_grant_role,
+    "grant_stmt": bind_grant,
     "select_stmt": bind_select,
     "transaction_stmt": bind_transaction,
     "truncate_stmt": bind_truncate,
@@ -183,8 +228,6 @@ _NAMES: Final = {
     "define_stmt": "CREATE of such an object",
     "dropdb_stmt": "DROP DATABASE",
     "do_stmt": "DO",
-    "grant_stmt": "GRANT",
-    "grant_role_stmt": "GRANT",
     "lock_stmt": "LOCK TABLE",
     "merge_stmt": "MERGE",
     "refresh_mat_view_stmt": "REFRESH MATERIALIZED VIEW",

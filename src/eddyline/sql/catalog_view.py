@@ -81,6 +81,10 @@ class CatalogView(Protocol):
         """The session's TimeZone; None is UTC."""
 
     @property
+    def users(self) -> tuple[str, str]:
+        """The names of the current user and of the session's user."""
+
+    @property
     def creation_schema(self) -> str | None:
         """The first existing schema of the search path, where unqualified names are created."""
 

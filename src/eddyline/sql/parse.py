@@ -11,6 +11,7 @@ I2  ``ParsedStatement.position`` turns them into 1-based character positions in 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
@@ -30,6 +31,9 @@ __all__ = ["ParsedStatement", "parse"]
 MAX_TEXT_BYTES: Final = 256 << 20
 
 _SEMICOLON: Final = ord(";")
+_QUOTED: Final = re.compile(r'at or near "(.*)"$', re.DOTALL)
+_PASSWORD: Final = re.compile(r"\bpassword\b", re.IGNORECASE)
+_PASSWORD_BEFORE: Final = re.compile(r"\bpassword\s*$", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +87,7 @@ def parse(text: str) -> list[ParsedStatement]:
         nodes = parse_nodes(text)
     except GrammarError as error:
         if not error.is_syntax:
-            raise typed_error(error, offset=0) from error
+            raise typed_error(error, text) from error
         return _parse_each(text, data)
     statements = []
     for location, length, node in nodes:
@@ -110,10 +114,20 @@ def encode_text(text: str) -> bytes:
     return data
 
 
-def typed_error(error: GrammarError, *, offset: int) -> DatabaseError:
-    """PostgreSQL's error as ours; ``offset`` characters stand before the text that it is about."""
+def typed_error(error: GrammarError, text: str, *, offset: int = 0) -> DatabaseError:
+    """PostgreSQL's error as ours; ``offset`` characters of the original stand before ``text``, which it is about."""
     position = offset + error.position if error.position else None
-    return make_error(error.sqlstate, error.message, position=position, hint=error.hint)
+    message = _without_password(error.message, text, error.position)
+    return make_error(error.sqlstate, message, position=position, hint=error.hint)
+
+
+def _without_password(message: str, text: str, position: int) -> str:
+    """The message without what it quotes, where that may be a password: errors are logged."""
+    quoted = _QUOTED.search(message)
+    if quoted is None or not position or _PASSWORD.search(text) is None:
+        return message
+    follows = _PASSWORD_BEFORE.search(text[: position - 1]) is not None
+    return message[: quoted.start(1)] + "…" + message[quoted.end(1) :] if follows or "'" in quoted[1] else message
 
 
 def _parse_each(text: str, data: bytes) -> list[ParsedStatement]:
@@ -136,14 +150,14 @@ def _parse_one(piece: str, offset: int) -> list[ParsedStatement]:
         try:
             extension = recognise(piece)
         except GrammarError as inner:
-            raise typed_error(inner, offset=offset) from inner
+            raise typed_error(inner, piece, offset=offset) from inner
         except DatabaseError as inner:
             if inner.position is not None:
                 inner.position += offset
             raise
         if extension is None:
             error.hint = error.hint or habit_hint(piece)
-            raise typed_error(error, offset=offset) from error
+            raise typed_error(error, piece, offset=offset) from error
         if isinstance(extension, Message):
             return [ParsedStatement(_trim(piece), piece, offset, *_unwrap(extension))]
         return [ParsedStatement(_trim(piece), piece, offset, type(extension).__name__, extension)]
@@ -154,7 +168,7 @@ def _statement_ends(text: str, data: bytes) -> list[int]:
     try:
         tokens = scan_tokens(text)
     except GrammarError as error:
-        raise typed_error(error, offset=0) from error
+        raise typed_error(error, text) from error
     ends = [token.end for token in tokens if token.token == _SEMICOLON]
     if not ends or ends[-1] < len(data):
         ends.append(len(data))

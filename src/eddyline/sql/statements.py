@@ -16,6 +16,15 @@ from eddyline.plan.relation import Relation
 from eddyline.repr.types import SqlType
 from eddyline.sql.catalog_view import CatalogItem, ColumnDef, ItemKind
 from eddyline.sql.query import BoundQuery
+from eddyline.sql.role_statements import (
+    AlterOwner,
+    AlterRole,
+    CreateRole,
+    DropRole,
+    GrantRights,
+    GrantRoles,
+    RenameRole,
+)
 
 __all__ = [
     "BINARY_SIGNATURE",
@@ -482,6 +491,13 @@ Statement: TypeAlias = (
     | CreateSchema
     | DropSchema
     | AlterRename
+    | AlterOwner
+    | AlterRole
+    | CreateRole
+    | DropRole
+    | GrantRights
+    | GrantRoles
+    | RenameRole
     | Begin
     | Commit
     | Rollback

@@ -49,6 +49,26 @@ def oid_of(item_id: str) -> int:
     return _SYSTEM_OID + number + (1000 if item_id.startswith("sv") else 2000 if item_id.startswith("st") else 0)
 
 
+def _has_privilege(kind: str, count: int) -> Template:
+    """``count``: of arguments; of two, the current user is meant.  An object goes by name or OID."""
+    given, right = ("$1", "$2") if count == 2 else ("$2", "$3")
+
+    def template(catalog: CatalogView) -> str:
+        role = _quoted(catalog.users[0]) if count == 2 else "$1"
+        return (
+            "(SELECT count(*) > 0 FROM mz_internal.mz_role_rights "
+            f"WHERE object_kind = '{kind}' AND right_name = upper({right}) "
+            f"AND CAST({role} AS text) IN (role_name, role_oid) "
+            f"AND CAST({given} AS text) IN (object_name, qualified_name, object_oid))"
+        )
+
+    return template
+
+
+def _current_user(catalog: CatalogView) -> str:
+    return _quoted(catalog.users[0])
+
+
 def _text(kind: str, condition: str = "") -> str:
     """What the catalog says of object ``$1`` under ``kind``."""
     return f"(SELECT fn_text FROM mz_internal.mz_catalog_texts WHERE fn_kind = '{kind}' AND fn_oid = $1{condition})"
@@ -109,7 +129,7 @@ _CALLS: Final[dict[tuple[str, int], Template]] = {
     ("version", 0): _same(_quoted(SERVER_VERSION)),
     ("pg_backend_pid", 0): _same("0"),
     ("pg_is_in_recovery", 0): _FALSE,
-    ("pg_get_userbyid", 1): _same(f"CASE WHEN $1 IS NOT NULL THEN {_quoted(ROLE)} END"),
+    ("pg_get_userbyid", 1): _same(_text("role")),
     ("pg_encoding_to_char", 1): _same("CASE $1 WHEN 6 THEN 'UTF8' ELSE '' END"),
     ("pg_table_is_visible", 1): _visible,
     ("pg_type_is_visible", 1): _TRUE,
@@ -147,9 +167,10 @@ _CALLS: Final[dict[tuple[str, int], Template]] = {
     ("pg_get_serial_sequence", 2): _NOTHING,
     ("pg_get_partkeydef", 1): _NOTHING,
     ("pg_tablespace_location", 1): _same("CASE WHEN $1 IS NOT NULL THEN '' END"),
+    **{(f"has_{what}_privilege", count): _TRUE for what in ("column", "tablespace", "type") for count in (2, 3)},
     **{
-        (f"has_{what}_privilege", count): _TRUE
-        for what in ("table", "schema", "database", "column", "any_column", "tablespace", "type")
+        (f"has_{what}_privilege", count): _has_privilege("table" if what == "any_column" else what, count)
+        for what in ("table", "schema", "database", "any_column")
         for count in (2, 3)
     },
 }
@@ -165,10 +186,10 @@ _SETTINGS: Final = {
     "standard_conforming_strings": "on",
 }
 _VALUES: Final[dict[str, Template]] = {
-    "SVFOP_CURRENT_USER": _same(_quoted(ROLE)),
-    "SVFOP_CURRENT_ROLE": _same(_quoted(ROLE)),
-    "SVFOP_USER": _same(_quoted(ROLE)),
-    "SVFOP_SESSION_USER": _same(_quoted(ROLE)),
+    "SVFOP_CURRENT_USER": _current_user,
+    "SVFOP_CURRENT_ROLE": _current_user,
+    "SVFOP_USER": _current_user,
+    "SVFOP_SESSION_USER": lambda catalog: _quoted(catalog.users[1]),
     "SVFOP_CURRENT_CATALOG": _same(_quoted(DATABASE)),
     "SVFOP_CURRENT_SCHEMA": _schema,
 }
@@ -178,7 +199,7 @@ _NAMED_BY: Final[dict[str, Template]] = {
     "regtype": _same(_text("type", " AND fn_modifier = -1")),
     "regnamespace": _same(_text("namespace")),
     "regproc": _same("CASE WHEN CAST($1 AS text) = '0' THEN '-' ELSE CAST($1 AS text) END"),
-    "regrole": _same(_quoted(ROLE)),
+    "regrole": _same(_text("role")),
 }
 _PROCEDURES: Final = frozenset(["typinput", "typoutput", "typreceive", "typsend"])
 _OIDS: Final = frozenset(["oid", "int8", "int4"])

@@ -10,7 +10,7 @@ from dataclasses import replace
 from types import TracebackType
 
 from eddyline.adapter.engine import Engine
-from eddyline.adapter.session import Session
+from eddyline.adapter.login import open_login
 from eddyline.frontends.pgwire.server import WireConfig, WireServer
 from eddyline.kernels.warm import warm
 
@@ -27,6 +27,8 @@ class ServedDatabase:
 
     def __init__(self, config: WireConfig | None = None) -> None:
         self._config = replace(config or WireConfig(), port=0)
+        if self._config.passwords is not None:
+            self._config = replace(self._config, passwords=self._config.passwords.with_roles(lambda: self.engine))
         self._started: Future[int] = Future()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._end: asyncio.Event | None = None
@@ -38,7 +40,7 @@ class ServedDatabase:
 
     @property
     def url(self) -> str:
-        return f"postgresql://tester@{self.host}:{self.port}/postgres"
+        return f"postgresql://postgres@{self.host}:{self.port}/postgres"
 
     def __enter__(self) -> ServedDatabase:
         warm()
@@ -62,7 +64,7 @@ class ServedDatabase:
 
     async def _serve(self) -> None:
         self._loop, self._end = asyncio.get_running_loop(), asyncio.Event()
-        self.server = WireServer(lambda user, database: Session(self.engine), self._config)
+        self.server = WireServer(lambda user, database: open_login(self.engine, user), self._config)
         try:
             _, port = await self.server.start()
         except BaseException as problem:

@@ -15,9 +15,10 @@ from hypothesis import strategies as st
 
 from eddyline.adapter.engine import Engine
 from eddyline.adapter.session import Session
-from eddyline.frontends.pgwire.backend import Backend, Passwords
-from eddyline.frontends.pgwire.scram import Verifier
+from eddyline.frontends.pgwire.backend import Backend
+from eddyline.frontends.pgwire.passwords import Passwords
 from eddyline.frontends.pgwire.steps import Finish, Send, StartTls, WaitForNews
+from eddyline.sql.password_verifier import Verifier
 
 STARTUP = struct.pack("!ii", 17, 196608) + b"user\0me\0\0"
 SEQUENCES = settings(max_examples=4000, deadline=None, suppress_health_check=list(HealthCheck))
@@ -149,7 +150,7 @@ def check_nothing_kept(host: FuzzHost, backend: Backend) -> None:
     assert not [t for t in threading.enumerate() if t.name == "eddyline-copy-in"]
     assert host.engine.locks._owners == {} and host.engine._feeds == {}
     for session in host.sessions:
-        assert session._transaction is None and session._running is None
+        assert session._transaction is None and session._running.idle
 
 
 @SEQUENCES
@@ -196,7 +197,7 @@ def test_no_bytes_do_harm(engine: Engine, messages: list[bytes], changes: list[t
 @BYTES
 @given(data=st.lists(st.one_of(st.binary(max_size=40), st.just(STARTUP), MESSAGES), max_size=4).map(b"".join))
 def test_nobody_gets_in_without_a_password(engine: Engine, data: bytes) -> None:
-    host = FuzzHost(engine, Passwords({"me": Verifier(1, b"salt", b"s" * 32, b"k" * 32)}, b"secret"))
+    host = FuzzHost(engine, Passwords({"me": Verifier(1, b"salt", b"s" * 32, b"k" * 32)}.get, b"secret"))
     backend = Backend(host, lambda: None)
     advance(backend, data)
     assert host.sessions == [] and backend.conversation is None

@@ -13,9 +13,9 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from eddyline.frontends.pgwire.backend import Passwords
-from eddyline.frontends.pgwire.scram import Verifier
+from eddyline.frontends.pgwire.passwords import Passwords
 from eddyline.frontends.pgwire.server import WireConfig
+from eddyline.sql.password_verifier import Verifier
 from eddyline.testing.served import ServedDatabase
 from tests.frontends.pgwire.conftest import Connection
 from tests.frontends.pgwire.test_copy import wait_until
@@ -274,7 +274,7 @@ def test_long_texts_and_thousands_of_prepared_statements(pg: Connection) -> None
 
 def test_passwords() -> None:
     users = {"alice": Verifier.of_password("sécret"), "bob": Verifier.of_text(str(Verifier.of_password("b")))}
-    passwords = Passwords({name: v for name, v in users.items() if v is not None}, b"secret")
+    passwords = Passwords(users.get, b"secret")
     with ServedDatabase(WireConfig(passwords=passwords)) as served:
         where = {"host": served.host, "port": str(served.port), "dbname": "db"}
         for user, password in (("alice", "sécret"), ("bob", "b")):

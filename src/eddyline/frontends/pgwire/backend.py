@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import enum
 import struct
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 from typing import Final, Protocol
 
 from eddyline.adapter.session import Session
@@ -27,25 +26,16 @@ from eddyline.frontends.pgwire.client_messages import (
 from eddyline.frontends.pgwire.conversation import Conversation
 from eddyline.frontends.pgwire.framing import Framing, RawMessage
 from eddyline.frontends.pgwire.lookups import MOST_BYTES
-from eddyline.frontends.pgwire.scram import MECHANISM, ScramExchange, Verifier
+from eddyline.frontends.pgwire.passwords import Passwords
+from eddyline.frontends.pgwire.scram import ScramExchange
 from eddyline.frontends.pgwire.startup_settings import startup_settings, unknown_options
 from eddyline.frontends.pgwire.steps import Finish, Send, StartTls, Step
+from eddyline.sql.password_verifier import MECHANISM
 
-__all__ = ["Backend", "Host", "Passwords"]
+__all__ = ["Backend", "Host"]
 
 _REFUSED: Final = b"N"
 _ACCEPTED: Final = b"S"
-
-
-@dataclass(frozen=True, slots=True)
-class Passwords:
-    """Who may connect: a verifier by user.  ``secret``: of this server, for users that there are not."""
-
-    verifiers: Mapping[str, Verifier]
-    secret: bytes
-
-    def of(self, user: str) -> Verifier:
-        return self.verifiers.get(user) or Verifier.of_nobody(user, self.secret)
 
 
 class Host(Protocol):

@@ -14,9 +14,10 @@ from typing import Final
 
 from eddyline.adapter.session import Session
 from eddyline.errors import DatabaseError, make_error
-from eddyline.frontends.pgwire.backend import Backend, Passwords
+from eddyline.frontends.pgwire.backend import Backend
 from eddyline.frontends.pgwire.connection import WireConnection
 from eddyline.frontends.pgwire.crew import Crew
+from eddyline.frontends.pgwire.passwords import Passwords
 
 __all__ = ["WireConfig", "WireServer"]
 

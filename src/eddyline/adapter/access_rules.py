@@ -1,0 +1,244 @@
+"""Who may do what: roles, memberships, owners and grants, as one immutable part of a catalog version.
+
+Objects go by keys: an item's id, ``schema/<name>``, or ``DATABASE_KEY``.  Rights are PostgreSQL's words.
+
+Invariants:
+I1  every role id in ``memberships``, ``owners`` and ``grants`` is one of ``roles``, or ``PUBLIC`` as a grantee;
+I2  the role ``BOOTSTRAP`` exists, and owns whatever has no entry in ``owners``;
+I3  memberships make no cycle.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from eddyline.errors import make_error
+from eddyline.sql.role_statements import ALL_RIGHTS
+
+__all__ = ["BOOTSTRAP", "DATABASE_KEY", "PUBLIC", "AccessRules", "Grant", "Membership", "Role", "schema_key"]
+
+PUBLIC: Final = 0
+BOOTSTRAP: Final = 10
+DATABASE_KEY: Final = "database"
+_FIRST_ID: Final = 16_384
+
+
+@dataclass(frozen=True, slots=True)
+class Role:
+    """``id``: its OID, which it keeps when it is renamed.
+
+    ``password``: the text of a verifier.  ``valid_until``: when that ends, in µs since 1970-01-01 UTC.
+    ``connection_limit``: -1 for none.
+    """
+
+    id: int
+    name: str
+    login: bool = False
+    superuser: bool = False
+    createdb: bool = False
+    createrole: bool = False
+    inherit: bool = True
+    password: str | None = field(default=None, repr=False)
+    valid_until: int | None = None
+    connection_limit: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Membership:
+    role: int
+    member: int
+    admin: bool
+    grantor: int
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """``grantable``: with grant option."""
+
+    grantee: int
+    right: str
+    grantor: int
+    grantable: bool = False
+
+
+def schema_key(schema: str) -> str:
+    return f"schema/{schema}"
+
+
+#: what PUBLIC has of objects that nobody has granted or revoked anything of
+_AT_FIRST: Final[Mapping[str, tuple[Grant, ...]]] = {
+    DATABASE_KEY: (Grant(PUBLIC, "CONNECT", BOOTSTRAP), Grant(PUBLIC, "TEMPORARY", BOOTSTRAP)),
+    schema_key("public"): (Grant(PUBLIC, "USAGE", BOOTSTRAP),),
+}
+
+
+def _first_roles() -> Mapping[str, Role]:
+    role = Role(BOOTSTRAP, "postgres", login=True, superuser=True, createdb=True, createrole=True)
+    return {role.name: role}
+
+
+@dataclass(frozen=True, slots=True)
+class AccessRules:
+    """``roles``: by name.  Questions cost O(1) for superusers, else O(memberships + the object's grants)."""
+
+    roles: Mapping[str, Role] = field(default_factory=_first_roles)
+    memberships: tuple[Membership, ...] = ()
+    owners: Mapping[str, int] = field(default_factory=dict)
+    grants: Mapping[str, tuple[Grant, ...]] = field(default_factory=dict)
+    next_id: int = _FIRST_ID
+
+    # -- questions ------------------------------------------------------------------------------------------------
+
+    def role(self, name: str) -> Role:
+        """42704 for one that there is not."""
+        found = self.roles.get(name)
+        if found is None:
+            raise make_error("42704", f'role "{name}" does not exist', hint="CREATE ROLE makes one.")
+        return found
+
+    def named(self, role_id: int) -> Role:
+        return next(role for role in self.roles.values() if role.id == role_id)
+
+    def is_superuser(self, name: str) -> bool:
+        """False for a role that there is not."""
+        role = self.roles.get(name)
+        return role is not None and role.superuser
+
+    def owner(self, key: str) -> int:
+        return self.owners.get(key, BOOTSTRAP)
+
+    def granted(self, key: str) -> tuple[Grant, ...]:
+        return self.grants.get(key, _AT_FIRST.get(key, ()))
+
+    def acts_as(self, role: Role) -> frozenset[int]:
+        """The roles whose rights it has without SET ROLE: its own, and what it inherits."""
+        inheriting = {r.id for r in self.roles.values() if r.inherit}
+        return self._reached(role.id, through=inheriting)
+
+    def may_become(self, role: Role) -> frozenset[int]:
+        """The roles that it is a member of, directly or not, and itself."""
+        return self._reached(role.id, through=None)
+
+    def _reached(self, start: int, through: set[int] | None) -> frozenset[int]:
+        reached, left = {start}, [start]
+        while left:
+            member = left.pop()
+            if through is not None and member not in through:
+                continue
+            for m in self.memberships:
+                if m.member == member and m.role not in reached:
+                    reached.add(m.role)
+                    left.append(m.role)
+        return frozenset(reached)
+
+    def owns(self, role: Role, key: str) -> bool:
+        return role.superuser or self.owner(key) in self.acts_as(role)
+
+    def allows(self, role: Role, key: str, right: str) -> bool:
+        """Whether it has the right: as a superuser, the owner, a grantee, or anybody."""
+        if role.superuser:
+            return True
+        selves = self.acts_as(role)
+        return self.owner(key) in selves or any(
+            g.right == right and (g.grantee == PUBLIC or g.grantee in selves) for g in self.granted(key)
+        )
+
+    def grantor(self, role: Role, key: str, right: str) -> int | None:
+        """As whom it grants the right: the owner, or a role that has it with grant option; None if it may not."""
+        if self.owns(role, key):
+            return self.owner(key)
+        selves = self.acts_as(role)
+        return next(
+            (g.grantee for g in self.granted(key) if g.right == right and g.grantable and g.grantee in selves), None
+        )
+
+    def held_by(self, role_id: int) -> list[tuple[str, bool]]:
+        """Keys of what it owns (True), and of what it holds or has granted rights of (False)."""
+        owned = [(key, True) for key, owner in self.owners.items() if owner == role_id]
+        return owned + [
+            (key, False)
+            for key, grants in self.grants.items()
+            if any(role_id in (g.grantee, g.grantor) for g in grants)
+        ]
+
+    # -- changes --------------------------------------------------------------------------------------------------
+
+    def with_role(self, role: Role) -> AccessRules:
+        """With ``role`` added, or in place of the one with its id."""
+        others = {name: r for name, r in self.roles.items() if r.id != role.id}
+        return replace(self, roles={**others, role.name: role}, next_id=max(self.next_id, role.id + 1))
+
+    def without_role(self, role: Role) -> AccessRules:
+        """Requires: it owns and holds nothing but memberships."""
+        return replace(
+            self,
+            roles={name: r for name, r in self.roles.items() if r.id != role.id},
+            memberships=tuple(m for m in self.memberships if role.id not in (m.role, m.member)),
+        )
+
+    def with_owner(self, key: str, role_id: int) -> AccessRules:
+        """What the old owner has granted counts as the new one's."""
+        old, grants = self.owner(key), self.grants
+        if key in grants:
+            moved = (replace(g, grantor=role_id) if g.grantor == old else g for g in grants[key])
+            grants = {**grants, key: tuple(g for g in moved if g.grantee != role_id)}
+        owners = {k: o for k, o in self.owners.items() if k != key}
+        return replace(self, owners=owners if role_id == BOOTSTRAP else {**owners, key: role_id}, grants=grants)
+
+    def with_grants(self, key: str, grants: tuple[Grant, ...]) -> AccessRules:
+        return replace(self, grants={**self.grants, key: grants})
+
+    def without_keys(self, keys: Iterable[str]) -> AccessRules:
+        """Without what is known of objects that are no more."""
+        gone = frozenset(keys)
+        if gone.isdisjoint(self.owners) and gone.isdisjoint(self.grants):
+            return self
+        return replace(
+            self,
+            owners={k: o for k, o in self.owners.items() if k not in gone},
+            grants={k: g for k, g in self.grants.items() if k not in gone},
+        )
+
+    def granting(self, key: str, wanted: Grant) -> AccessRules:
+        """With that grant; a grant option that there is stays."""
+        old = next((g for g in self.granted(key) if _same(g, wanted)), None)
+        new = wanted if old is None else replace(wanted, grantable=wanted.grantable or old.grantable)
+        rest = tuple(g for g in self.granted(key) if g is not old)
+        return self.with_grants(key, (*rest, new))
+
+    def revoking(self, key: str, gone: Grant, *, option_only: bool, cascade: bool) -> AccessRules:
+        """Without that grant (or its grant option).  2BP01 if others hang on it, unless they go too."""
+        old = next((g for g in self.granted(key) if _same(g, gone)), None)
+        if old is None:
+            return self
+        rest = tuple(g for g in self.granted(key) if g is not old)
+        rules = self.with_grants(key, (*rest, replace(old, grantable=False)) if option_only else rest)
+        still = any(g.grantee == old.grantee and g.right == old.right and g.grantable for g in rules.granted(key))
+        if still or self.owner(key) == old.grantee:
+            return rules
+        for dependent in [g for g in rest if g.grantor == old.grantee and g.right == old.right]:
+            if not cascade:
+                raise make_error("2BP01", "dependent privileges exist", hint="Use CASCADE to revoke them too.")
+            rules = rules.revoking(key, dependent, option_only=False, cascade=True)
+        return rules
+
+    def acl(self, key: str, kind: str) -> list[str] | None:
+        """The items of ``relacl`` and its like; None where nothing was granted or revoked."""
+        if key not in self.grants:
+            return None
+        letters, names = ALL_RIGHTS[kind], {r.id: r.name for r in self.roles.values()} | {PUBLIC: ""}
+        owner = self.owner(key)
+        found: dict[tuple[int, int], dict[str, bool]] = {(owner, owner): dict.fromkeys(letters, False)}
+        for g in self.grants[key]:
+            found.setdefault((g.grantee, g.grantor), {})[g.right] = g.grantable
+        parts = []
+        for (who, by), rights in found.items():
+            shown = "".join(letter + "*" * rights[r] for r, letter in letters.items() if r in rights)
+            parts.append(f"{names[who]}={shown}/{names[by]}")
+        return parts
+
+
+def _same(a: Grant, b: Grant) -> bool:
+    return (a.grantee, a.right, a.grantor) == (b.grantee, b.right, b.grantor)
