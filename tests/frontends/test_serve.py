@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
+import errno
 import json
+import logging
 import os
 import re
 import signal
@@ -22,7 +25,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from eddyline.errors import Error
 from eddyline.frontends.command_line import main
-from eddyline.frontends.serve import add_serve_arguments, serve_config
+from eddyline.frontends.serve import LoopTroubles, add_serve_arguments, serve_config
 from tests.frontends.pgwire.test_limits import self_signed
 
 
@@ -204,6 +207,25 @@ def test_statements_under_way_get_their_grace_and_are_then_ended(grace: str) -> 
                 assert grace == "0.1", ended
         connection.close()
         assert server.end() == 0
+
+
+def test_a_lack_of_file_descriptors_is_said_once_and_other_troubles_each_time(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    loop, troubles = asyncio.new_event_loop(), LoopTroubles()
+    lack = {"message": "no resources", "exception": OSError(errno.EMFILE, "no files"), "socket": 1}
+    try:
+        with caplog.at_level(logging.WARNING):
+            for _ in range(1000):
+                troubles(loop, lack)
+            assert [r.getMessage() for r in caplog.records] == [
+                "connections wait: no files; raise the limit or lower --max-connections"
+            ]
+            troubles(loop, {"message": "something else", "exception": OSError(errno.EPIPE, "x"), "socket": 1})
+            troubles(loop, {"message": "a task was forgotten"})
+            assert len(caplog.records) == 3
+    finally:
+        loop.close()
 
 
 def test_help_teaches(capsys: pytest.CaptureFixture[str]) -> None:

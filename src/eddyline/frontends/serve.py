@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import errno
 import importlib.util
 import ipaddress
 import logging
@@ -15,7 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from http import HTTPStatus
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from eddyline.adapter.engine import Engine
 from eddyline.adapter.login import open_login
@@ -29,13 +30,16 @@ from eddyline.frontends.structured_log import configure_log
 from eddyline.kernels.warm import warm
 from eddyline.sql.password_verifier import Verifier
 
-__all__ = ["ServeConfig", "add_serve_arguments", "run_serve", "serve", "serve_config"]
+__all__ = ["LoopTroubles", "ServeConfig", "add_serve_arguments", "run_serve", "serve", "serve_config"]
 
 _log = logging.getLogger("eddyline.serve")
 _USAGE: Final = 2
 _NO_SOCKET: Final = 73
 _GRACE_S: Final = 5.0
 _MOST_GRACE_S: Final = 3600.0
+#: why the system refuses the connection that waits at the door
+_NO_RESOURCES: Final = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
+_SAY_AGAIN_S: Final = 60.0
 
 _DESCRIPTION = """\
 Serves a database to PostgreSQL's clients: psql, psycopg, asyncpg, SQLAlchemy, JDBC, and tools built on them.
@@ -226,6 +230,7 @@ async def serve(config: ServeConfig) -> None:
     """Serves until SIGTERM or SIGINT.  58000 if an address cannot be had, and as ``open_engine``."""
     ending = asyncio.Event()
     loop = asyncio.get_running_loop()
+    loop.set_exception_handler(LoopTroubles())
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, ending.set)
     served = _Served(config)
@@ -235,6 +240,25 @@ async def serve(config: ServeConfig) -> None:
         _log.info("ending: statements under way get %g s", config.grace_s)
     finally:
         await served.close()
+
+
+class LoopTroubles:
+    """An event loop's exception handler.  asyncio tries again to take a connection, up to a thousand times a second,
+    and tells each time, traceback and all, that there is no file descriptor for it: here that is said once a minute.
+    """
+
+    def __init__(self) -> None:
+        self._said_at: float | None = None
+
+    def __call__(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        problem = context.get("exception")
+        if not isinstance(problem, OSError) or problem.errno not in _NO_RESOURCES or "socket" not in context:
+            loop.default_exception_handler(context)
+            return
+        now = loop.time()
+        if self._said_at is None or now >= self._said_at + _SAY_AGAIN_S:
+            self._said_at = now
+            _log.warning("connections wait: %s; raise the limit or lower --max-connections", problem.strerror)
 
 
 class _Served:
