@@ -52,6 +52,34 @@ def test_what_was_committed_is_there_after_reopening_twenty_times() -> None:
     assert len(files.names()) < 10, "files that nothing needs are removed"
 
 
+def test_a_database_that_lost_the_file_of_its_format_is_left_as_it_is() -> None:
+    files = TornFiles(random.Random(1))
+    filled(files, seed=1)
+    files.remove("FORMAT")
+    before = sorted(files.names())
+    for _ in range(2):
+        with pytest.raises(Error, match="FORMAT") as caught:
+            Database(files)
+        assert caught.value.sqlstate == "XX001"
+        assert sorted(files.names()) == before
+
+
+def test_a_directory_whose_making_was_interrupted_is_made_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    files = TornFiles(random.Random(1))
+
+    def full(files: object) -> None:
+        raise OSError(errno.ENOSPC, "no space")
+
+    for _ in range(2):
+        with monkeypatch.context() as patched, pytest.raises(Error) as caught:
+            patched.setattr("eddyline.storage.directory.write_format", full)
+            open_directory(files)
+        assert caught.value.sqlstate == "53100"
+        assert any(name.endswith(".log") for name in files.names())
+    Database(files).close()
+    assert "FORMAT" in files.names()
+
+
 def test_times_rise_over_reopening_also_those_of_commits_that_were_only_reserved() -> None:
     files = TornFiles(random.Random(1))
     database = Database(files)

@@ -228,7 +228,10 @@ def _make_safe(files: Files, number: int) -> None:
 
 
 def is_database(files: Files) -> bool:
-    """Whether a directory was made here before.  0A000 for a newer format, 42809 where something else is."""
+    """Whether a directory was made here before.
+
+    0A000 for a newer format, 42809 where something else is, XX001 where a database has lost the file of its format.
+    """
     names = set(files.names())
     if _FORMAT_NAME in names:
         _check_format(files)
@@ -240,7 +243,29 @@ def is_database(files: Files) -> bool:
             detail="There are other files in it.",
             hint="Give a database a directory of its own, one that is empty or not there yet.",
         )
+    if any(_holds_something(files, name) for name in sorted(names) if _NUMBERED.fullmatch(name)):
+        raise make_error(
+            "XX001",
+            f'file "{files.title}/{_FORMAT_NAME}" is missing',
+            detail="Without it this is a damaged database, or a copy that was not finished.",
+            hint="Restore the directory from a backup; nothing was changed in it.",
+        )
     return False
+
+
+def _holds_something(files: Files, name: str) -> bool:
+    """Whether a file has more than what a directory is begun with: by then its format is there, and was lost since."""
+    if name.endswith(".rows"):
+        return True
+    with _reading(files, name) as frames:
+        head = next(iter(frames), None)
+        if head is None:
+            return not frames.torn()
+        title = f"{files.title}/{name}"
+        with _understood(title, 0):
+            begun = decode_head(head.payload)
+        state = _followed(title, begun, frames).state
+        return bool(state.newest or state.documents or state.tables or state.logs)
 
 
 def _check_format(files: Files) -> None:
