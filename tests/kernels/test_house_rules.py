@@ -8,11 +8,23 @@ from pathlib import Path
 import pytest
 
 import eddyline.kernels
-from eddyline.kernels import registry
+from eddyline.kernels import numeric, numeric_twins, registry
 
 FOLDER = Path(eddyline.kernels.__file__).parent
-#: no kernels in these: names of layouts, code generators, the decorators, the list
-OTHERS = {"compiler", "row_twins", "__init__", "cells", "kernel", "memory", "orders", "registry", "row_order", "warm"}
+#: no kernels in these: names of layouts, code generators, twins, the decorators, the list
+OTHERS = {
+    "compiler",
+    "numeric_twins",
+    "row_twins",
+    "__init__",
+    "cells",
+    "kernel",
+    "memory",
+    "orders",
+    "registry",
+    "row_order",
+    "warm",
+}
 FILES = sorted(p for p in FOLDER.glob("*.py") if p.stem not in OTHERS)
 #: what a jitted function may call besides its own file: Python, NumPy and math as Numba has them, loads and orders
 SHARED = {f"eddyline.kernels.{name}" for name in ("memory", "orders", "row_order", "cells", "kernel")}
@@ -30,6 +42,12 @@ def jitted(tree: ast.Module) -> list[ast.FunctionDef]:
         if isinstance(node, ast.FunctionDef)
         and {decorator_name(d) for d in node.decorator_list} & {"kernel", "subroutine", "njit"}
     ]
+
+
+def test_kernels_and_twins_of_numerics_have_the_same_constants() -> None:
+    names = [n for n in numeric_twins.__all__ if n.isupper()]
+    assert len(names) == 10
+    assert {n: getattr(numeric, n) for n in names} == {n: getattr(numeric_twins, n) for n in names}
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda p: p.stem)

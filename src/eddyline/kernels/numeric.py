@@ -20,16 +20,6 @@ from numba import types
 
 from eddyline.kernels.kernel import I64, U8, VOID, kernel, read, subroutine, write
 from eddyline.kernels.numeric_twins import (
-    CEIL,
-    FLOOR,
-    HALF_AWAY,
-    INVALID,
-    MAX_DIGITS,
-    MIN_SIGNIFICANT_DIGITS,
-    OK,
-    OVERFLOW,
-    TRUNCATE,
-    ZERO_DIVISOR,
     fitted,
     numeric_add_twin,
     numeric_compare_twin,
@@ -79,6 +69,11 @@ __all__ = [
     "words_twin",
 ]
 
+# Jitted functions use names of their own file alone: the twins' file says these again.
+MAX_DIGITS = 38
+OK, OVERFLOW, ZERO_DIVISOR, INVALID = 0, 1, 2, 3
+HALF_AWAY, TRUNCATE, FLOOR, CEIL = 0, 1, 2, 3
+MIN_SIGNIFICANT_DIGITS = 16  # of a quotient
 PER_VALUE = -1
 DIVIDEND_DIGITS = 77  # fit 256 bits
 
