@@ -17,6 +17,7 @@ def _values(text: str) -> list[tuple[str, str]]:
     ("text", "found"),
     [
         ("SELECT v FROM t1 WHERE k = 5", [("i", "5")]),
+        ("SELECT v FROM t1 WHERE k = 5 ;\n", [("i", "5")]),
         ("select v from t where k=2147483647 or k=2147483648.5", [("i", "2147483647"), ("1", "2147483648.5")]),
         ("SELECT v FROM t WHERE k = 5000000000", [("l", "5000000000")]),
         ("INSERT INTO t VALUES (1, -2, - 3.50, 'it''s', '')", [

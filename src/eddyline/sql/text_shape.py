@@ -38,7 +38,7 @@ _PARTS: Final = re.compile(
     r")"
     r"|('(?:[^'\\]|'')*')"
     rf"|(?<![\w.$\"'{_HIGH}])([0-9]+(?:\.[0-9]+)?)(?![\w.$\"'{_HIGH}])"
-    rf"|([\w&$]'|[\\$;\x00]|--|/\*|[{_HIGH}]')",
+    rf"|([\w&$]'|[\\$\x00]|;(?!\s*\Z)|--|/\*|[{_HIGH}]')",
     re.IGNORECASE,
 )
 #: behind which a minus belongs to the number that follows

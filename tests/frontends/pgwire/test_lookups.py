@@ -6,10 +6,12 @@ import random
 import struct
 import time
 from collections.abc import Iterator
+from unittest import mock
 
 import psycopg
 import pytest
 
+from eddyline.adapter import named_statements
 from eddyline.adapter.engine import Engine
 from eddyline.frontends.pgwire.backend import Backend
 from eddyline.kernels.warm import warm
@@ -145,6 +147,32 @@ def test_both_ways_say_the_same(engine: Engine, seed: int) -> None:
             quick, usual = Client(engine, at_once=True), Client(engine, at_once=False)
             prepare_all(quick, usual)
     assert answered + quick.answered_at_once > 100
+
+
+def test_simple_queries_with_other_literals_say_what_they_say_by_themselves(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sharing, alone = Client(engine, at_once=False), Client(engine, at_once=False)
+    fill(sharing)
+    conversation = alone.backend.conversation
+    assert conversation is not None
+    monkeypatch.setattr(conversation.session, "shared", lambda sql: None)
+    texts = (
+        "SELECT a, b, 'x' FROM t WHERE a = {};",
+        "SELECT c, b FROM u WHERE c = {} ; ",
+        "INSERT INTO t VALUES ({}, '')",
+    )
+    for sql in texts:
+        for number in (100, 101):
+            sharing.query(sql.format(number))
+    binding = mock.Mock(wraps=named_statements.bind_parsed)
+    monkeypatch.setattr(named_statements, "bind_parsed", binding)
+    asked = [sql.format(value) for sql in texts[:2] for value in (1, 2, 7)] + [texts[2].format(1)] * 2
+    said = [sharing.query(sql) for sql in asked]
+    assert binding.call_count == 0
+    assert said == [alone.query(sql) for sql in asked]
+    assert binding.call_count > 0
+    assert b"one" in said[0] and b"23505" in said[-1]
 
 
 def test_a_lookup_is_answered_at_once_when_it_is_asked_again(engine: Engine) -> None:
