@@ -118,7 +118,7 @@ def _learnt(text: str, shape: TextShape, catalog: SearchPathView) -> _Shared:
         if itself is None or template is None:
             return _REFUSED
         original = bind_parsed(itself, catalog)
-    except Error:  # the usual way says what is wrong
+    except (Error, RecursionError):  # the usual way says what is wrong
         return _REFUSED
     if original.param_types or not _is_quick(original):
         return _REFUSED
@@ -129,7 +129,7 @@ def _learnt(text: str, shape: TextShape, catalog: SearchPathView) -> _Shared:
             literals = None if readers is None else _literals(statement, readers, shape.values)
             if readers is not None and literals is not None and _same(statement.prepared, literals, original):
                 return _Shared(statement, readers)
-        except Error:  # what a parameter is for was not to be told
+        except (Error, RecursionError):  # what a parameter is for was not to be told; or it is nested deeply
             continue
     return _REFUSED
 
