@@ -11,8 +11,8 @@ from unittest import mock
 import psycopg
 import pytest
 
-from eddyline.adapter import named_statements
 from eddyline.adapter.engine import Engine
+from eddyline.adapter.prepare import bind_parsed
 from eddyline.frontends.pgwire.backend import Backend
 from eddyline.kernels.warm import warm
 from eddyline.testing.served import ServedDatabase
@@ -165,8 +165,8 @@ def test_simple_queries_with_other_literals_say_what_they_say_by_themselves(
     for sql in texts:
         for number in (100, 101):
             sharing.query(sql.format(number))
-    binding = mock.Mock(wraps=named_statements.bind_parsed)
-    monkeypatch.setattr(named_statements, "bind_parsed", binding)
+    binding = mock.Mock(wraps=bind_parsed)
+    monkeypatch.setattr("eddyline.adapter.named_statements.bind_parsed", binding)
     asked = [sql.format(value) for sql in texts[:2] for value in (1, 2, 7)] + [texts[2].format(1)] * 2
     said = [sharing.query(sql) for sql in asked]
     assert binding.call_count == 0
