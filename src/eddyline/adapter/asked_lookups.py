@@ -27,11 +27,12 @@ _PLAIN: Final = (tuple, list, type(None))
 class _Asked(NamedTuple):
     """A SELECT that was run at that catalog version and with those settings; ``lookup``: what answers it from then on.
 
-    ``tried``: whether that has been looked for.
+    ``prepared``: what was run then.  ``tried``: whether a lookup has been looked for.
     """
 
     version: int
     settings: InForce
+    prepared: Prepared
     lookup: QuickLookup | None
     tried: bool
 
@@ -76,14 +77,16 @@ class AskedLookups:
         if prepared.guessed or len(text) > _CHARS:
             return
         key, asked = (text, parameters is None), self._asked.get((text, parameters is None))
-        if asked is None or asked.version != version or asked.settings is not settings:
+        if asked is None or asked.prepared is not prepared or asked.settings is not settings:
             if len(self._asked) >= _MOST:
                 self._asked.clear()
-            self._asked[key] = _Asked(version, settings, None, tried=False)
-        elif not asked.tried:
+            self._asked[key] = _Asked(version, settings, prepared, None, tried=False)
+        elif asked.tried:
+            self._asked[key] = asked._replace(version=version)
+        else:
             strict = settings.isolation == STRICT_SERIALIZABLE
             lookup = quick_lookup(self._engine, prepared) if strict else None
-            self._asked[key] = _Asked(version, settings, lookup, tried=True)
+            self._asked[key] = _Asked(version, settings, prepared, lookup, tried=True)
 
     def answer_bound(
         self, statement: NamedStatement, arguments: Sequence[Literal], settings: InForce

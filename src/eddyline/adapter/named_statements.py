@@ -6,7 +6,7 @@ Those that PREPARE keeps and those that a wire protocol's Parse keeps are the sa
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from eddyline.adapter.catalog import SearchPathView
@@ -27,7 +27,7 @@ _Meaning: TypeAlias = tuple[int, tuple[str, ...], str | None, tuple[str, str]]
 
 @dataclass(frozen=True, slots=True)
 class NamedStatement:
-    """``declared``: the types that were given for parameters.  ``meaning``: of what ``prepared`` was bound to."""
+    """``declared``: the types that were given for parameters.  ``meaning``: where ``prepared`` is known to be right."""
 
     parsed: ParsedStatement
     declared: Mapping[int, SqlType]
@@ -47,9 +47,17 @@ class NamedStatement:
         prepared = bind_parsed(parsed, catalog, None, dict(declared))
         return NamedStatement(parsed, declared, prepared, meaning_of(catalog))
 
+    def still(self, catalog: SearchPathView) -> NamedStatement | None:
+        """As it is, if its names and literals still mean what they meant; it is then known to be right there."""
+        meaning = meaning_of(catalog)
+        if self.meaning == meaning:
+            return self
+        same_session = self.meaning[1:] == meaning[1:]
+        return replace(self, meaning=meaning) if same_session and self.prepared.premises.hold(catalog) else None
+
     def current(self, catalog: SearchPathView) -> NamedStatement:
-        """Bound again if what its names and literals mean may have changed."""
-        return self if self.meaning == meaning_of(catalog) else self.bound(self.parsed, self.declared, catalog)
+        """Bound again if what its names and literals mean has changed."""
+        return self.still(catalog) or self.bound(self.parsed, self.declared, catalog)
 
 
 def meaning_of(catalog: SearchPathView) -> _Meaning:
@@ -97,8 +105,15 @@ class SessionStatements:
 
     def remembered(self, text: str, declared: Mapping[int, SqlType]) -> NamedStatement | None:
         """What ``bind`` has remembered, for this or another session, if it still means the same."""
-        cached = self._engine.cached_plan(_key(text, declared, self._names()))
-        return cached if isinstance(cached, NamedStatement) and not self._failed() else None
+        catalog = self._names()
+        key = _key(text, declared, catalog)
+        cached = self._engine.cached_plan(key)
+        if not isinstance(cached, NamedStatement) or self._failed():
+            return None
+        still = cached.still(catalog)
+        if still is not None and still is not cached:
+            self._engine.cache_plan(key, still)
+        return still
 
     def prepare(self, text: str, declared: Mapping[int, SqlType]) -> NamedStatement | None:
         """The one statement of ``text`` bound as it means now, None if there is none; not kept under any name.
@@ -181,4 +196,4 @@ class SessionStatements:
 
 
 def _key(text: str, declared: Mapping[int, SqlType], catalog: SearchPathView) -> object:
-    return text, tuple(declared.items()), meaning_of(catalog)
+    return text, tuple(declared.items()), meaning_of(catalog)[1:]

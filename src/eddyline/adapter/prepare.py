@@ -1,4 +1,7 @@
-"""From statement text to something ready to run, cached by text, search path and catalog version."""
+"""From statement text to something ready to run, cached by text and what the session calls things.
+
+A plan stays for as long as its premises hold, whatever else changes in the catalog.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +10,12 @@ import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from eddyline.adapter.engine import Engine
+from eddyline.adapter.premises import AskedCatalog, Premises
 from eddyline.adapter.read_plan import ReadPlan, plan_read
 from eddyline.errors import Error, ProgrammingError, make_error, unsupported
 from eddyline.expr.arithmetic import INTEGER_LIMITS
@@ -59,13 +63,22 @@ class Prepared:
 
     ``reads_target``: an UPDATE or DELETE looks at columns, which takes SELECT rights.
     ``guessed``: a type came from the Python values given, so that other values need another look.
+    ``premises``: of the catalog, where it is right.
     """
 
     statement: Statement
     param_types: tuple[SqlType, ...]
     plan: ReadPlan | None
+    premises: Premises
     guessed: bool = False
     reads_target: bool = True
+
+
+class _Cached(NamedTuple):
+    """``version``: of the catalog that the premises were last found to hold in."""
+
+    version: int
+    prepared: Prepared
 
 
 def prepare_text(engine: Engine, text: str, catalog: CatalogView, parameters: Sequence[Any] | None) -> Prepared | None:
@@ -74,9 +87,9 @@ def prepare_text(engine: Engine, text: str, catalog: CatalogView, parameters: Se
         raise ProgrammingError(f"a statement is a str, not a {type(text).__name__}")
     _check_sequence(parameters)
     key = _key(text, catalog, plain=parameters is None)
-    cached = engine.cached_plan(key)
-    if isinstance(cached, Prepared):
-        return cached
+    known = _known(engine, key, catalog)
+    if known is not None:
+        return known
     source = qmark_to_dollar(text)[0] if parameters is not None else text
     statements = parse(source)
     if not statements:
@@ -92,17 +105,28 @@ def prepare_text(engine: Engine, text: str, catalog: CatalogView, parameters: Se
             error.hint = placeholder_hint(text)  # what other drivers' parameters look like reads as an operator
         raise
     if len(text) <= MAX_CACHED_CHARS and not prepared.guessed and not says_a_password(prepared.statement):
-        engine.cache_plan(key, prepared)
+        engine.cache_plan(key, _Cached(catalog.version, prepared))
     return prepared
 
 
 def is_prepared(engine: Engine, text: str, catalog: CatalogView) -> bool:
     """Whether ``prepare_text`` knows ``text``, without parameters."""
-    return isinstance(engine.cached_plan(_key(text, catalog, plain=True)), Prepared)
+    return _known(engine, _key(text, catalog, plain=True), catalog) is not None
 
 
 def _key(text: str, catalog: CatalogView, *, plain: bool) -> object:
-    return text, catalog.search_path, catalog.zone, catalog.users, catalog.version, plain
+    return text, catalog.search_path, catalog.zone, catalog.users, plain
+
+
+def _known(engine: Engine, key: object, catalog: CatalogView) -> Prepared | None:
+    cached = engine.cached_plan(key)
+    if not isinstance(cached, _Cached):
+        return None
+    if cached.version != catalog.version:
+        if not cached.prepared.premises.hold(catalog):
+            return None
+        engine.cache_plan(key, cached._replace(version=catalog.version))
+    return cached.prepared
 
 
 def bind_parsed(
@@ -114,6 +138,7 @@ def bind_parsed(
     """Types that neither the statement nor ``declared`` decides come from the Python values given, if any."""
     types = dict(declared or {})
     guessed = False
+    catalog = AskedCatalog(catalog)
     try:
         statement = bind_statement(parsed, catalog, types)
     except Error as undecided:
@@ -129,9 +154,8 @@ def bind_parsed(
     elif isinstance(statement, (Insert, Update, Delete)):
         plan = plan_read(statement.relation, catalog)
     count = max(types, default=0)
-    return Prepared(
-        statement, tuple(types.get(i, TEXT) for i in range(1, count + 1)), plan, guessed, names_columns(parsed.node)
-    )
+    param_types = tuple(types.get(i, TEXT) for i in range(1, count + 1))
+    return Prepared(statement, param_types, plan, catalog.premises(), guessed, names_columns(parsed.node))
 
 
 def _python_type(value: Any) -> SqlType | None:

@@ -16,6 +16,7 @@ for the very literals may be the better one, and making it is the smaller part.
 from __future__ import annotations
 
 import dataclasses
+import enum
 import re
 from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple, TypeAlias
@@ -59,15 +60,15 @@ _PLAIN: Final = {
 
 
 class _Shared(NamedTuple):
-    """``statement`` None: texts of the shape are not shared, or (``met`` False) it has been met only once."""
-
-    statement: NamedStatement | None
-    readers: tuple[_Read, ...] = ()
-    met: bool = True
+    statement: NamedStatement
+    readers: tuple[_Read, ...]
 
 
-_MET_ONCE: Final = _Shared(None, met=False)
-_REFUSED: Final = _Shared(None)
+class _Met(enum.Enum):
+    """What is known of a shape whose texts are not shared, at one version of the catalog."""
+
+    ONCE = "once"
+    REFUSED = "refused"
 
 
 def shared_statement(
@@ -80,21 +81,42 @@ def shared_statement(
     shape = text_shape(text)
     if shape is None:
         return None
-    key = (shape.key, meaning_of(catalog))
+    shared = _known(engine, shape, catalog)
+    if shared is None and learn:
+        shared = _met(engine, text, shape, catalog)
+    if shared is None:
+        return None
+    literals = _literals(shared.statement, shared.readers, shape.values)
+    return None if literals is None else (shared.statement, literals)
+
+
+def _known(engine: Engine, shape: TextShape, catalog: SearchPathView) -> _Shared | None:
+    """What texts of the shape share, if it still means the same."""
+    key = (shape.key, meaning_of(catalog)[1:])
     known = engine.cached_plan(key)
-    if not learn:
-        if not isinstance(known, _Shared):
-            return None
-    elif not isinstance(known, _Shared):
-        engine.cache_plan(key, _MET_ONCE)
+    if not isinstance(known, _Shared):
         return None
-    elif not known.met:
-        known = _learnt(text, shape, catalog)
+    statement = known.statement.still(catalog)
+    if statement is None:
+        return None
+    if statement is not known.statement:
+        known = known._replace(statement=statement)
         engine.cache_plan(key, known)
-    if known.statement is None:
+    return known
+
+
+def _met(engine: Engine, text: str, shape: TextShape, catalog: SearchPathView) -> _Shared | None:
+    """What texts of the shape share from now on, if it was met before and they can."""
+    meaning = meaning_of(catalog)
+    met = engine.cached_plan((shape.key, meaning))
+    if met is _Met.REFUSED:
         return None
-    literals = _literals(known.statement, known.readers, shape.values)
-    return None if literals is None else (known.statement, literals)
+    learnt = _learnt(text, shape, catalog) if met is _Met.ONCE else None
+    if learnt is not None:
+        engine.cache_plan((shape.key, meaning[1:]), learnt)
+    else:
+        engine.cache_plan((shape.key, meaning), _Met.ONCE if met is None else _Met.REFUSED)
+    return learnt
 
 
 def _literals(statement: NamedStatement, readers: Sequence[_Read], values: Sequence[str]) -> tuple[Literal, ...] | None:
@@ -110,18 +132,18 @@ def _literals(statement: NamedStatement, readers: Sequence[_Read], values: Seque
 # -- learning ---------------------------------------------------------------------------------------------------------
 
 
-def _learnt(text: str, shape: TextShape, catalog: SearchPathView) -> _Shared:
+def _learnt(text: str, shape: TextShape, catalog: SearchPathView) -> _Shared | None:
     """The shape's statement, if its texts can share one."""
     try:
         itself = _only_statement(text)
         template = _only_statement(shape.template())
         if itself is None or template is None:
-            return _REFUSED
+            return None
         original = bind_parsed(itself, catalog)
     except (Error, RecursionError):  # the usual way says what is wrong
-        return _REFUSED
+        return None
     if original.param_types or not _is_quick(original):
-        return _REFUSED
+        return None
     for declared in ({}, _types_by_themselves(shape.marks)):
         try:
             statement = NamedStatement.bound(template, declared, catalog)
@@ -131,7 +153,7 @@ def _learnt(text: str, shape: TextShape, catalog: SearchPathView) -> _Shared:
                 return _Shared(statement, readers)
         except (Error, RecursionError):  # what a parameter is for was not to be told; or it is nested deeply
             continue
-    return _REFUSED
+    return None
 
 
 def _only_statement(text: str) -> ParsedStatement | None:
