@@ -208,6 +208,10 @@ _BINDERS: Final[dict[str, Binder]] = {
 
 #: what to do instead of a statement that is not there
 _INSTEAD: Final = {
+    "alter_default_privileges_stmt": "GRANT … ON ALL TABLES IN SCHEMA, after what is to be shared was created.",
+    "alter_role_set_stmt": "SET it in each session, or ALTER SYSTEM SET it for all.",
+    "drop_owned_stmt": "Name its objects: DROP them, and REVOKE what it was granted.",
+    "reassign_owned_stmt": "Name its objects: ALTER … OWNER TO.",
     "alter_table_stmt": "Create another table, and INSERT … SELECT into it.",
     "refresh_mat_view_stmt": "A materialized view is always fresh.",
     "vacuum_stmt": "Nothing needs it.",
