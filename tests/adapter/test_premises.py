@@ -249,3 +249,29 @@ def test_a_right_that_is_taken_back_is_missed_at_once(db: eddyline.Connection) -
     with pytest.raises(Error) as refused:
         db.execute(_READ, [1])
     assert refused.value.sqlstate == "42501"
+
+
+def test_texts_that_differ_by_literals_alone_are_refused_to_whom_they_are_refused(db: eddyline.Connection) -> None:
+    assert [db.execute(f"SELECT v FROM t WHERE k = {k}").fetchall() for k in (2, 3, 1)] == [[], [], [(10,)]]
+    db.execute("INSERT INTO t VALUES (11, 1)")
+    db.execute("INSERT INTO t VALUES (12, 1)")
+    db.execute("CREATE ROLE stranger")
+    db.execute("SET ROLE stranger")
+    for text in (
+        *(f"SELECT v FROM t WHERE k = {k}" for k in (4, 5, 1)),
+        *(f"INSERT INTO t VALUES ({k}, 1)" for k in (13, 14, 15)),
+    ):
+        with pytest.raises(Error) as refused:
+            db.execute(text)
+        assert refused.value.sqlstate == "42501"
+    db.execute("RESET ROLE")
+    db.execute("GRANT SELECT ON t TO stranger")
+    db.execute("SET ROLE stranger")
+    assert [db.execute(f"SELECT v FROM t WHERE k = {k}").fetchall() for k in (6, 7, 1)] == [[], [], [(10,)]]
+    db.execute("RESET ROLE")
+    db.execute("REVOKE SELECT ON t FROM stranger")
+    db.execute("SET ROLE stranger")
+    for k in (8, 9, 1):
+        with pytest.raises(Error) as refused:
+            db.execute(f"SELECT v FROM t WHERE k = {k}")
+        assert refused.value.sqlstate == "42501"
