@@ -144,13 +144,30 @@ def _serve(arrivals: _Arrivals, body: Body, samples: Samples, failures: list[Exc
         probe.close()
 
 
+@contextmanager
+def _measured(body: Body) -> Iterator[Body]:
+    """``body``, measured as a read of an open loop is: a capacity without that would be one that no stream has."""
+    probe = Probe.of_this_thread()
+
+    def read(number: int) -> object:
+        probe.wait()
+        probe.begin()
+        answer = body(number)
+        probe.end(time.perf_counter_ns())
+        return answer
+
+    try:
+        yield read
+    finally:
+        probe.close()
+
+
 def capacity(db: eddyline.Connection, stream: Stream, for_s: float) -> float:
     """How many reads of the stream one client gets answered a second, one after the other."""
     counts: list[float] = []
 
     def loop() -> None:
-        with db.session() as session:
-            body = stream.body(session)
+        with db.session() as session, _measured(stream.body(session)) as body:
             for n in range(20):
                 body(n)
             begun, done = time.perf_counter(), 0
@@ -180,8 +197,8 @@ def measured_rates(db: eddyline.Connection, streams: Sequence[Stream], for_s: fl
     lock = threading.Lock()
 
     def ask(stream: Stream, stop: threading.Event) -> None:
-        with db.session() as session:
-            body, n = stream.body(session), 0
+        with db.session() as session, _measured(stream.body(session)) as body:
+            n = 0
             while not stop.is_set():
                 body(n)
                 n += 1

@@ -12,7 +12,7 @@ import eddyline
 from bench.isolation import anatomy
 from bench.isolation.anatomy import PARTS, Probe, RunQueue, noting_phases, stage
 from bench.isolation.arms import SENT, sent_by_name
-from bench.isolation.load import Stream, measured_rates, run_streams
+from bench.isolation.load import Stream, capacity, measured_rates, run_streams
 from eddyline.protocol.read_costs import PHASES, PeekPhases
 
 MS = 1_000_000
@@ -137,3 +137,27 @@ def test_reads_of_a_database_have_parts_that_add_up(interactive: bool) -> None:
             assert sum(ms for part, ms in parts.items() if part in PARTS) >= queued + served - 0.2
         by_runtime = any(part in parts for parts in samples.parts for part in PHASES)
         assert by_runtime == name.startswith(SENT)
+
+
+def test_a_capacity_is_that_of_reads_that_are_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked, ended = [0], [0]
+    end = Probe.end
+
+    def counted(probe: Probe, due_ns: int) -> dict[str, float]:
+        ended[0] += 1
+        return end(probe, due_ns)
+
+    monkeypatch.setattr(Probe, "end", counted)
+    with eddyline.connect() as db, noting_phases():
+
+        def body(session: eddyline.Connection) -> Any:
+            def ask(n: int) -> object:
+                asked[0] += 1
+                return session.execute("SELECT 1").fetchall()
+
+            return ask
+
+        assert capacity(db, Stream("here", 1.0, body, clients=1), 0.05) > 0
+        assert asked == ended != [0]
+        measured_rates(db, [Stream("here", 1.0, body, clients=1)], 0.05)
+        assert asked == ended
