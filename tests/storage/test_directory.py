@@ -282,3 +282,17 @@ def test_a_directory_of_something_else_is_left_alone(tmp_path: Path) -> None:
         Database(OsFiles(tmp_path))
     assert caught.value.sqlstate == "42809"
     assert (tmp_path / "letter.txt").read_text() == "dear"
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="the open files are looked up there")
+def test_a_copy_of_the_lock_that_a_child_has_yet_to_close_keeps_nobody_out(tmp_path: Path) -> None:
+    files = OsFiles(tmp_path)
+    lock = files.lock()
+    path = str(tmp_path.resolve() / "LOCK")
+    (fd,) = [int(e.name) for e in Path("/proc/self/fd").iterdir() if os.path.realpath(e) == path]
+    copy = os.dup(fd)
+    try:
+        lock.release()
+        files.lock().release()
+    finally:
+        os.close(copy)

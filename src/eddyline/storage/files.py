@@ -235,9 +235,14 @@ class _OsLock:
         return (mine.st_dev, mine.st_ino) == (there.st_dev, there.st_ino)
 
     def release(self) -> None:
+        """A child that was forked just now may still have its copy, with which the lock would last: it is given up."""
         with self._mutex:
             fd, self._fd = self._fd, -1
-        if fd >= 0:
+        if fd < 0:
+            return
+        try:
+            fcntl.flock(fd, fcntl.LOCK_UN)
+        finally:
             os.close(fd)
 
     def forget(self) -> None:
