@@ -148,7 +148,7 @@ def test_a_capacity_is_that_of_reads_that_are_measured(monkeypatch: pytest.Monke
         return end(probe, due_ns)
 
     monkeypatch.setattr(Probe, "end", counted)
-    with eddyline.connect() as db, noting_phases():
+    with eddyline.connect(interactive=True) as db, noting_phases():
 
         def body(session: eddyline.Connection) -> Any:
             def ask(n: int) -> object:
