@@ -17,7 +17,14 @@ from eddyline.repr.time import Time
 from eddyline.repr.types import Kind, SqlType, arrow_type
 from eddyline.sql.catalog_view import CatalogView
 
-__all__ = ["constant_rows", "constant_rows_of_each", "is_one_row_of_parameters", "literal_column", "raise_first"]
+__all__ = [
+    "constant_rows",
+    "constant_rows_of_each",
+    "is_one_row_of_parameters",
+    "literal_column",
+    "raise_first",
+    "rows_of_constants",
+]
 
 _SLICE_ROWS = 2000
 #: kinds whose literals are the values of their Arrow arrays

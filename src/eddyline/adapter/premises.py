@@ -16,8 +16,8 @@ __all__ = ["AskedCatalog", "Premises"]
 
 A = TypeVar("A")
 
-#: a member of ``CatalogView``, and the arguments of one that takes any
-_Question: TypeAlias = tuple[str, tuple[str | None, ...] | None]
+#: a member of ``CatalogView``, and the arguments of a method
+_Question: TypeAlias = tuple[str, tuple[str | None, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class Premises:
 def _answer(catalog: CatalogView, question: _Question) -> Any:
     member, about = question
     value = getattr(catalog, member)
-    return value if about is None else value(*about)
+    return value(*about) if callable(value) else value
 
 
 def _same(one: object, other: object) -> bool:
@@ -57,29 +57,25 @@ class AskedCatalog:
         self._answers[member, about] = answer
         return answer
 
-    def _read(self, answer: A, member: str) -> A:
-        self._answers[member, None] = answer
-        return answer
-
     @property
     def version(self) -> int:
-        return self._read(self._catalog.version, "version")
+        return self._noted(self._catalog.version, "version")
 
     @property
     def search_path(self) -> tuple[str, ...]:
-        return self._read(self._catalog.search_path, "search_path")
+        return self._noted(self._catalog.search_path, "search_path")
 
     @property
     def zone(self) -> str | None:
-        return self._read(self._catalog.zone, "zone")
+        return self._noted(self._catalog.zone, "zone")
 
     @property
     def users(self) -> tuple[str, str]:
-        return self._read(self._catalog.users, "users")
+        return self._noted(self._catalog.users, "users")
 
     @property
     def creation_schema(self) -> str | None:
-        return self._read(self._catalog.creation_schema, "creation_schema")
+        return self._noted(self._catalog.creation_schema, "creation_schema")
 
     def has_schema(self, schema: str) -> bool:
         return self._noted(self._catalog.has_schema(schema), "has_schema", schema)
