@@ -11,7 +11,8 @@ import pyarrow as pa
 import pytest
 
 import eddyline
-from eddyline.adapter.engine import Engine, Waiter
+from eddyline.adapter.engine import Engine
+from eddyline.adapter.waiter import Waiter
 from eddyline.controller.events import Event
 from eddyline.expr.ir import Mfp
 from eddyline.protocol.messages import Frontiers, Peek, PeekResponse, Response

@@ -43,7 +43,8 @@ _NO_NAMES: Final[Mapping[str, str]] = MappingProxyType({})
 class CatalogSnapshot:
     """One version.  ``schemas``: schema → item name → id.  ``readers``: id → ids that depend on it, oldest first.
 
-    ``unbuilt``: of a draft, the ids of what its transaction creates.
+    ``unbuilt``: ids of indexes and materialized views whose build was stopped; of a draft, also of what its transaction
+    creates.
     """
 
     version: int
@@ -67,6 +68,10 @@ class CatalogSnapshot:
 
     def with_access(self, access: AccessRules) -> CatalogSnapshot:
         return replace(self, version=self.version + 1, access=access)
+
+    def without_builds(self, ids: Iterable[str]) -> CatalogSnapshot:
+        """With the builds of ``ids`` stopped: reads do without them."""
+        return replace(self, version=self.version + 1, unbuilt=self.unbuilt.union(ids))
 
     def owned_by(self, key: str, role_id: int) -> CatalogSnapshot:
         """The same version, in which the role owns what ``key`` stands for."""
@@ -134,7 +139,15 @@ class CatalogSnapshot:
             _unlink(readers, item)
             readers.pop(item.id, None)
         access = self.access.without_keys(dropped)
-        return replace(self, version=self.version + 1, schemas=schemas, by_id=by_id, readers=readers, access=access)
+        return replace(
+            self,
+            version=self.version + 1,
+            schemas=schemas,
+            by_id=by_id,
+            readers=readers,
+            unbuilt=self.unbuilt.difference(dropped),
+            access=access,
+        )
 
     def with_schema(self, schema: str) -> CatalogSnapshot:
         return replace(self, version=self.version + 1, schemas={**self.schemas, schema: {}})

@@ -34,6 +34,9 @@ from eddyline.adapter.control_lock import ControlLock
 from eddyline.adapter.durability import Durability
 from eddyline.adapter.locks import LockTable
 from eddyline.adapter.logins import Logins
+from eddyline.adapter.memory_guard import MemoryGuard
+from eddyline.adapter.memory_size import bytes_of
+from eddyline.adapter.memory_use import ServerMemory
 from eddyline.adapter.metrics import DatabaseMetrics, exposition
 from eddyline.adapter.process_parameters import (
     PROCESS_SETTINGS,
@@ -50,9 +53,11 @@ from eddyline.adapter.system_settings import (
     INTERACTIVE_DATAFLOWS,
     INTERACTIVE_RUNTIME,
     QUERY_MAX_MEMORY,
+    SERVER_MEMORY_LIMIT,
     SystemSettings,
 )
 from eddyline.adapter.timeline import Timeline, wall_clock
+from eddyline.adapter.waiter import Waiter
 from eddyline.compute.gil_sampler import GilSampler
 from eddyline.compute.pair import Pair
 from eddyline.compute.placement import Role
@@ -75,7 +80,7 @@ from eddyline.storage.store import TableStore
 from eddyline.trace.hasher import Hasher
 from eddyline.trace.point_probe import Found, PointProbe
 
-__all__ = ["CommitUnderWay", "Engine", "Feed", "Waiter"]
+__all__ = ["CommitUnderWay", "Engine", "Feed"]
 
 _log = logging.getLogger("eddyline.engine")
 _PLAN_CACHE_SIZE = 1024
@@ -89,33 +94,15 @@ def _host_defaults(*, may_set: bool) -> dict[str, str]:
     return {"gc_policy": "default", **found}
 
 
-class Waiter:
-    """One thread's wait for one answer, which a cancellation may end early.  Any thread sets; one waits."""
-
-    __slots__ = ("_event", "answer", "failure")
-
-    def __init__(self) -> None:
-        self._event = threading.Event()
-        self.answer: PeekResponse | None = None
-        self.failure: Error | None = None
-
-    def put(self, answer: PeekResponse) -> None:
-        self.answer = answer
-        self._event.set()
-
-    def fail(self, failure: Error) -> None:
-        self.failure = failure
-        self._event.set()
-
-    def wait(self, timeout: float | None) -> bool:
-        return self._event.wait(timeout)
-
-
 class Feed(NamedTuple):
-    """Where a subscription's news goes; called without a lock.  ``reads``: ids of all that it reads, through views."""
+    """Where a subscription's news goes; called without a lock.  ``reads``: ids of all that it reads, through views.
+
+    ``dropped``: what it reads is gone.  ``fail``: it ends for another reason.
+    """
 
     take: Callable[[SubscribeResponse], bool]
     dropped: Callable[[CatalogItem], None]
+    fail: Callable[[Error], None]
     reads: frozenset[str]
 
 
@@ -132,6 +119,7 @@ class Engine:
 
     ``provisioning``: a replica in processes of its own; without, one of ``workers`` threads in this process.
 
+    ``server_memory``: where the setting ``server_memory_limit`` begins; ``guard_memory`` lets it count.
     ``process_settings``: where process settings begin; without processes of its own, the thread switch interval alone,
     and whether it may be set at all.
     Raises 58000 if those processes do not come up, 42704, 22023 or 0A000 for process settings that cannot be.
@@ -143,6 +131,7 @@ class Engine:
         workers: int = 1,
         interactive: bool = True,
         memory_limit_bytes: int | None = None,
+        server_memory: ServerMemory | None = None,
         process_settings: bool | Mapping[str, str] = True,
         provisioning: Provisioning | None = None,
         clock: Callable[[], int] = wall_clock,
@@ -153,7 +142,9 @@ class Engine:
         self.interactive = interactive
         self._provisioning = provisioning
         self._may_set = bool(process_settings) or process_settings == {}
-        self.system = SystemSettings(None if provisioning is not None else _host_defaults(may_set=self._may_set))
+        host = {} if provisioning is not None else _host_defaults(may_set=self._may_set)
+        usual = {} if server_memory is None else {SERVER_MEMORY_LIMIT: str(server_memory.usual or 0)}
+        self.system = SystemSettings({**host, **usual})
         self._stored_settings: dict[str, str] = {}  # what the directory has; changed with the commit lock held
         self._stored_overrides: dict[str, str] = {}  # likewise
         if durability is not None:
@@ -168,6 +159,9 @@ class Engine:
                 self.system.set(name, (value,))
         if memory_limit_bytes is not None:
             self.system.set(QUERY_MAX_MEMORY, (str(memory_limit_bytes),))
+        if server_memory is not None and server_memory.wanted is not None:
+            self.system.set(SERVER_MEMORY_LIMIT, (str(server_memory.wanted),))
+        self.memory = MemoryGuard(self)
         self.metrics = DatabaseMetrics()
         self._gil_sampler = GilSampler(self.metrics.gil)
         self.hasher = Hasher()
@@ -270,6 +264,7 @@ class Engine:
             waiter.fail(make_error("57P01", "the database was closed"))
         _OPEN.discard(self)
         self._recovery.end()
+        self.memory.close()
         self._gil_sampler.run(on=False)
         self.store.close()
         self.locks.close()
@@ -323,7 +318,65 @@ class Engine:
             self._configure()
             overridden = self._provisioning is not None and name in self._provisioning.overrides
         self._gil_sampler.run(on=self.system.enabled(GIL_SAMPLING) and not self._closed)
+        self.guard_memory()
         return (f'the replica has a value of its own for "{name}"',) if overridden else ()
+
+    # -- memory ---------------------------------------------------------------------------------------------------
+
+    def guard_memory(self) -> None:
+        """From now on the process is kept within the setting ``server_memory_limit``."""
+        self.memory.watch(bytes_of(self.system.show(SERVER_MEMORY_LIMIT)))
+
+    def weigh_dataflows(self, *, on: bool) -> None:
+        """See ``memory_guard.Relief``; those of processes of their own are not this one's memory."""
+        replica = self._replica
+        for runtime in () if isinstance(replica, RemoteReplica) else replica.runtimes:
+            runtime.held.want(on=on)
+
+    def held_bytes(self) -> dict[str, int]:
+        """See ``memory_guard.Relief``."""
+        replica = self._replica
+        runtimes = () if isinstance(replica, RemoteReplica) else replica.runtimes
+        return {id: held for runtime in runtimes for id, held in runtime.held.totals().items()}
+
+    def builds_under_way(self) -> list[str]:
+        """See ``memory_guard.Relief``."""
+        if self._processes is not None:
+            return []
+        with self.control() as controller:
+            return controller.building()
+
+    def stop_build(self, id: str, why: DatabaseError) -> None:
+        """See ``memory_guard.Relief``.  The catalog keeps the objects, as ``unbuilt``."""
+        with self.commit_lock:
+            base = self.catalog.snapshot()
+            with self.control() as controller:
+                gone = controller.built_on(id)
+            names = [base.by_id[i].name for i in gone if i in base.by_id]
+            # Whoever plans from here on does without them.
+            self.catalog.publish(base, base.without_builds(i for i in gone if i in base.by_id))
+            waiters, feeds = self._take_down(gone)
+        for waiter in waiters:
+            waiter.fail(_again(why))
+        for feed in feeds:
+            feed.fail(_again(why))
+        _log.error("not kept fresh any longer, until made anew: %s", ", ".join(names))
+
+    def _take_down(self, ids: Sequence[str]) -> tuple[list[Waiter], list[Feed]]:
+        """Drops collections; who waits for an answer of theirs, and whose subscriptions they were."""
+        waiters, feeds = [], []
+        with self._control:
+            for uuid in self._controller.asked_of(ids):
+                waiter = self._waiter_of(uuid)
+                if waiter is not None:
+                    self._controller.cancel_peek(uuid)
+                    waiters.append(waiter)
+            for id in ids:
+                feed = self._feeds.pop(id, None)
+                if feed is not None:
+                    feeds.append(feed)
+                self._controller.drop(id)
+        return waiters, feeds
 
     def _restore_settings(self, stored: dict[str, str]) -> None:
         """Those of the directory that mean anything here and now; the others stay in it."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 from eddyline.adapter.catalog import CatalogSnapshot
 from eddyline.adapter.engine import Engine
-from eddyline.adapter.read import Interrupt, cancelled_error
+from eddyline.adapter.read import Interrupt
 from eddyline.controller.controller import Controller
 from eddyline.errors import make_error
 from eddyline.sql.catalog_view import CatalogItem, ItemKind
@@ -33,7 +33,10 @@ def wait_hydrated(
     timeout: float | None,
     report: Callable[[int], None],
 ) -> None:
-    """``report`` gets the rows that they hold, now and then.  57014 when the time is up or ``interrupt`` says so."""
+    """``report`` gets the rows that they hold, now and then.
+
+    57014 when the time is up or ``interrupt`` says so, 53200 if their build was stopped for want of memory.
+    """
     deadline = None if timeout is None else time.monotonic() + timeout
 
     def ready(controller: Controller) -> bool:
@@ -43,10 +46,15 @@ def wait_hydrated(
         remaining = None if deadline is None else deadline - time.monotonic()
         step = _LOOK_S if remaining is None else max(0.0, min(_LOOK_S, remaining))
         if engine.wait_for(ready, step):
+            if not engine.catalog.snapshot().unbuilt.isdisjoint(ids):
+                raise make_error(
+                    "53200",
+                    f'the build of "{name}" was stopped for want of memory',
+                    hint="Drop it and make it anew once there is more.",
+                )
             return
         engine.check_usable()
-        if interrupt.cancelled():
-            raise cancelled_error()
+        interrupt.check()
         if remaining is not None and remaining <= 0:
             raise make_error("57014", f'"{name}" is still hydrating after {timeout} s')
         report(engine.rows_held(ids))

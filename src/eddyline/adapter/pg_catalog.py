@@ -210,12 +210,12 @@ def _pg_type(contents: Contents) -> Iterator[Row]:
         )  # fmt: skip
 
 
-def _index_row(oid: int, on: CatalogItem, positions: list[int], *, primary: bool) -> Row:
+def _index_row(oid: int, on: CatalogItem, positions: list[int], *, primary: bool, valid: bool = True) -> Row:
     types = [on.columns[p - 1].type if p else None for p in positions]
     collations = [_DEFAULT_COLLATION if t is not None and t.kind in _COLLATED else 0 for t in types]
     classes = [_OPERATOR_CLASSES[t.kind].oid if t is not None and t.kind in _OPERATOR_CLASSES else 0 for t in types]
     return (
-        oid, oid_of(on.id), len(positions), len(positions), primary, primary, False, True, False, True, False, True,
+        oid, oid_of(on.id), len(positions), len(positions), primary, primary, False, True, False, valid, False, True,
         False, True, False, literal_from_values(positions, _INT2VECTOR), literal_from_values(collations, _OIDVECTOR),
         literal_from_values(classes, _OIDVECTOR), literal_from_values([0] * len(positions), _INT2VECTOR), None, None,
     )  # fmt: skip
@@ -226,7 +226,8 @@ def _pg_index(contents: Contents) -> Iterator[Row]:
         on = contents.by_id.get(index.on or "")
         if on is not None:
             positions = [key.index + 1 if isinstance(key, Column) else 0 for key in index.keys]
-            yield _index_row(oid_of(index.id), on, positions, primary=False)
+            valid = index.id not in contents.unbuilt
+            yield _index_row(oid_of(index.id), on, positions, primary=False, valid=valid)
     for table in _keyed(contents):
         yield _index_row(_key_oid(table), table, [c + 1 for c in table.primary_key], primary=True)
 

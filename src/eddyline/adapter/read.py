@@ -15,12 +15,13 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from eddyline.adapter.constant_rows import constant_rows, literal_column, raise_first
-from eddyline.adapter.engine import Engine, Waiter
+from eddyline.adapter.engine import Engine
 from eddyline.adapter.joined_lookups import join_lookups
 from eddyline.adapter.object_names import object_names
 from eddyline.adapter.read_plan import ReadPlan, plan_read, with_clock
 from eddyline.adapter.settings import SERIALIZABLE
 from eddyline.adapter.transaction import Transaction
+from eddyline.adapter.waiter import Waiter
 from eddyline.controller.controller import Collections, Controller
 from eddyline.errors import DatabaseError, NoLongerReadableError, OperationalError, make_error, unsupported
 from eddyline.expr.ir import Literal, Mfp, SortKey
@@ -68,29 +69,39 @@ _DROPPED = "an object of the statement was dropped meanwhile"
 
 
 class Interrupt:
-    """Cancellation and deadline of one statement.  ``cancel`` from any thread."""
+    """Cancellation and deadline of one statement.  ``cancel`` and ``stop`` from any thread.
+
+    ``reading``: the dataflow of its own whose answer the statement waits for; of its thread.
+    """
 
     def __init__(self, timeout_s: float | None) -> None:
         self.deadline = None if timeout_s is None else time.monotonic() + timeout_s
         self._lock = threading.Lock()
-        self._cancelled = False  # guarded by _lock
+        self._failure: DatabaseError | None = None  # guarded by _lock
         self._waiter: Waiter | None = None  # guarded by _lock
+        self.reading: str | None = None
 
     def cancel(self) -> None:
+        self.stop(cancelled_error())
+
+    def stop(self, failure: DatabaseError) -> None:
+        """The statement fails with that, or with what it was stopped with before."""
         with self._lock:
-            self._cancelled = True
+            if self._failure is None:
+                self._failure = failure
             if self._waiter is not None:
-                self._waiter.fail(cancelled_error())
+                self._waiter.fail(self._failure)
 
     def cancelled(self) -> bool:
+        """Whether it was cancelled or stopped."""
         with self._lock:
-            return self._cancelled
+            return self._failure is not None
 
     def watch(self, waiter: Waiter | None) -> None:
         with self._lock:
             self._waiter = waiter
-            if waiter is not None and self._cancelled:
-                waiter.fail(cancelled_error())
+            if waiter is not None and self._failure is not None:
+                waiter.fail(self._failure)
 
     def remaining_s(self) -> float | None:
         return None if self.deadline is None else max(0.0, self.deadline - time.monotonic())
@@ -100,9 +111,11 @@ class Interrupt:
         return self.cancelled() or (self.deadline is not None and time.monotonic() >= self.deadline)
 
     def check(self) -> None:
-        """Raises 57014 if the statement was cancelled or its time is up."""
-        if self.cancelled():
-            raise cancelled_error()
+        """Raises 57014 if the statement was cancelled or its time is up; what it was stopped with, if it was."""
+        with self._lock:
+            failure = self._failure
+        if failure is not None:
+            raise failure
         if self.deadline is not None and time.monotonic() >= self.deadline:
             raise timeout_error()
 
@@ -117,13 +130,17 @@ def timeout_error() -> DatabaseError:
 
 @dataclass(frozen=True, slots=True)
 class ReadContext:
-    """Who reads: the engine, the transaction, the names in sight, what may interrupt, what a read may take."""
+    """Who reads: the engine, the transaction, the names in sight, what may interrupt, what a read may take.
+
+    ``admitted``: it may have dataflows of its own however little memory is left.
+    """
 
     engine: Engine
     transaction: Transaction
     catalog: CatalogView
     interrupt: Interrupt
     bounds: ReadBounds = UNBOUNDED
+    admitted: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -377,10 +394,11 @@ def _peek_one_shot(
     engine, waiter = context.engine, Waiter()
     transient = transient_id(next(_transient_ids))
     types = operators[-1].types
-    with (
-        engine.control() as controller,
-        held_time(context, controller, imported(operators), plan.tables, as_of) as at,
-    ):
+    imports = imported(operators)
+    if imports and not context.admitted:
+        engine.memory.admit()
+    context.interrupt.reading = transient
+    with engine.control() as controller, held_time(context, controller, imports, plan.tables, as_of) as at:
         controller.create_dataflow(_one_shot(transient, operators, at, wanted.bounds.memory), as_of=at)
         everything = Mfp((), tuple(range(len(types))), types)
         uuid = controller.peek(transient, at, everything, limit=wanted.limit, bounds=wanted.bounds)
@@ -388,6 +406,7 @@ def _peek_one_shot(
     try:
         answer = _wait(context, waiter)
     finally:
+        context.interrupt.reading = None
         engine.forget(uuid)
         with engine.control_unchecked() as controller:
             controller.drop(transient)

@@ -13,6 +13,7 @@ from eddyline.adapter.catalog_documents import catalog_of, next_id_of
 from eddyline.adapter.define import make
 from eddyline.adapter.durability import Durability, files_of
 from eddyline.adapter.engine import Engine
+from eddyline.adapter.memory_use import ServerMemory
 from eddyline.adapter.provisioning import Provisioning
 from eddyline.sql.catalog_view import CatalogItem, ItemKind
 from eddyline.storage.compaction import LEAST_LOG_BYTES
@@ -27,6 +28,7 @@ def open_engine(
     workers: int = 1,
     interactive: bool = True,
     memory_limit_bytes: int | None = None,
+    server_memory: ServerMemory | None = None,
     process_settings: bool | Mapping[str, str] = True,
     provisioning: Provisioning | None = None,
     log_file_bytes: int = LOG_FILE_BYTES,
@@ -46,6 +48,7 @@ def open_engine(
         workers=workers,
         interactive=interactive,
         memory_limit_bytes=memory_limit_bytes,
+        server_memory=server_memory,
         process_settings=process_settings,
         provisioning=provisioning,
     )
@@ -57,6 +60,7 @@ def restored_engine(
     workers: int = 1,
     interactive: bool = True,
     memory_limit_bytes: int | None = None,
+    server_memory: ServerMemory | None = None,
     process_settings: bool | Mapping[str, str] = True,
     provisioning: Provisioning | None = None,
 ) -> Engine:
@@ -66,6 +70,7 @@ def restored_engine(
             workers=workers,
             interactive=interactive,
             memory_limit_bytes=memory_limit_bytes,
+            server_memory=server_memory,
             process_settings=process_settings,
             provisioning=provisioning,
             durability=durability,
@@ -80,6 +85,7 @@ def restored_engine(
         except BaseException:
             engine.close()
             raise
+    engine.guard_memory()
     return engine
 
 

@@ -35,6 +35,7 @@ from eddyline.adapter.session_role import SessionRole
 from eddyline.adapter.setting_statements import literal_result, set_transaction, setting_statement
 from eddyline.adapter.settings import Settings, SettingsState, duration_s, isolation_level
 from eddyline.adapter.shared_texts import shared_statement
+from eddyline.adapter.short_memory import admitted
 from eddyline.adapter.subscribe import open_subscription, subscribe_text
 from eddyline.adapter.system_settings import MAX_SUBSCRIPTION_BACKLOG
 from eddyline.adapter.transaction import Transaction
@@ -289,6 +290,7 @@ class Session:
             if not isinstance(statement, st.Insert) or not write.can_insert_each(statement, plan):
                 return None
             self._role.authorize(statement)
+            self._engine.memory.admit()
             literals = [literals_of(prepared.param_types, row, self._settings.in_force.zone) for row in rows]
             return self._in_transaction(
                 interrupt, lambda context: write.insert_each(context, statement, literals, plan)
@@ -613,6 +615,13 @@ class Session:
     def _statement(self, context: ReadContext, prepared: Prepared, literals: tuple[Literal, ...], file: Any) -> Outcome:
         statement = prepared.statement
         self._role.authorize(statement, reads_target=prepared.reads_target)
+        with admitted(context, statement) as allowed:
+            return self._run_statement(allowed, prepared, literals, file)
+
+    def _run_statement(
+        self, context: ReadContext, prepared: Prepared, literals: tuple[Literal, ...], file: Any
+    ) -> Outcome:
+        statement = prepared.statement
         match statement:
             case st.Select():
                 return select(context, statement, prepared.plan, literals)
@@ -708,8 +717,9 @@ class Session:
         def run(context: ReadContext) -> Outcome:
             table = self._table(name, context.transaction.catalog or self._catalog())
             self._role.check(table, *rights)
-            write.wait_capacity(context, timeout)
-            body(context, table)
+            with admitted(context, st.Insert if "INSERT" in rights else st.Delete) as allowed:
+                write.wait_capacity(allowed, timeout)
+                body(allowed, table)
             return Outcome("")
 
         if self._failed:

@@ -81,7 +81,7 @@ def open_subscription(
                 raise make_error("22023", f"UP TO {until} is not after AS OF {at}")
             description = DataflowDescription(statement.name or "subscription", operators, at, until)
             controller.create_dataflow(description, as_of=at)
-        engine.feed(id, Feed(backlog.put, dropped, reads))
+        engine.feed(id, Feed(backlog.put, dropped, backlog.fail, reads))
     now = engine.catalog.snapshot()
     engine.dropped(item for i in reads if now.item(i) is None and (item := context.catalog.item(i)) is not None)
     subscription = _Running(context, id, until, backlog, waiting, progress=statement.progress)

@@ -28,6 +28,9 @@ class Contents(Protocol):
     @property
     def access(self) -> AccessRules: ...
 
+    @property
+    def unbuilt(self) -> frozenset[str]: ...
+
 
 @dataclass(frozen=True, slots=True)
 class SystemTable:

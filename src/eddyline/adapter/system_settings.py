@@ -6,6 +6,7 @@ an override stored for one replica wins, and one that cannot be read falls back 
 ``enable_gil_sampling``: whether a thread of each process measures how long the interpreter lock is held.
 ``fsync``, ``synchronous_commit``: when commits of a database in a directory are safe; sessions begin with the second.
 ``max_result_size``, ``query_max_memory``, ``max_subscription_backlog``: what sessions begin with; SET overrides them.
+``server_memory_limit``: bytes of this process past which statements are refused or stopped, see ``memory_guard``.
 The process settings: see ``process_parameters``.
 """
 
@@ -17,9 +18,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from eddyline.adapter.memory_size import memory_size
+from eddyline.adapter.memory_use import can_be_watched
 from eddyline.adapter.process_parameters import PROCESS_SETTINGS
 from eddyline.adapter.switch import on_or_off
-from eddyline.errors import DatabaseError, make_error
+from eddyline.errors import DatabaseError, make_error, unsupported
 
 __all__ = [
     "FSYNC",
@@ -29,6 +31,7 @@ __all__ = [
     "MAX_RESULT_SIZE",
     "MAX_SUBSCRIPTION_BACKLOG",
     "QUERY_MAX_MEMORY",
+    "SERVER_MEMORY_LIMIT",
     "SYNCHRONOUS_COMMIT",
     "SystemSettings",
     "synchronous",
@@ -43,6 +46,7 @@ SYNCHRONOUS_COMMIT = "synchronous_commit"
 MAX_RESULT_SIZE = "max_result_size"
 QUERY_MAX_MEMORY = "query_max_memory"
 MAX_SUBSCRIPTION_BACKLOG = "max_subscription_backlog"
+SERVER_MEMORY_LIMIT = "server_memory_limit"
 
 
 def synchronous(name: str, text: str) -> str:
@@ -50,6 +54,14 @@ def synchronous(name: str, text: str) -> str:
     if text.strip().lower() in ("local", "remote_write", "remote_apply"):
         return "on"
     return on_or_off(name, text)
+
+
+def _watched_size(name: str, text: str) -> str:
+    """0A000 where nobody can say how much memory is in use."""
+    size = memory_size(name, text)
+    if size != "0" and not can_be_watched():
+        raise unsupported(name, hint="Only Linux says how much memory of a process is in use.")
+    return size
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +79,7 @@ _SETTINGS = {
     MAX_RESULT_SIZE: _Setting("1GB", memory_size),
     QUERY_MAX_MEMORY: _Setting("0", memory_size),
     MAX_SUBSCRIPTION_BACKLOG: _Setting("256MB", memory_size),
+    SERVER_MEMORY_LIMIT: _Setting("0", _watched_size),
     FSYNC: _Setting("on", on_or_off),
     SYNCHRONOUS_COMMIT: _Setting("on", synchronous),
     **{name: _Setting(setting.default, setting.check) for name, setting in PROCESS_SETTINGS.items()},

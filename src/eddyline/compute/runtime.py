@@ -21,6 +21,7 @@ from contextlib import nullcontext
 from typing import Protocol
 
 from eddyline.compute.exchange import Mailboxes
+from eddyline.compute.held_bytes import HeldBytes
 from eddyline.compute.inbox import Inbox
 from eddyline.compute.interactive import InteractiveWorker
 from eddyline.compute.measures import Durations
@@ -115,6 +116,7 @@ class Runtime:
         self._failed = False  # guarded by _failing
         sources = SharedSources(storage, workers, first=first)
         accounts = MemoryAccounts(workers, mailboxes.wake_all)
+        self.held = HeldBytes()
         rendering = [
             Worker(
                 first + i,
@@ -124,6 +126,7 @@ class Runtime:
                 sources=sources,
                 mailboxes=mailboxes,
                 accounts=accounts,
+                held=self.held,
                 respond=self._merger.put,
                 role=role,
                 registry=registries[i] if role is Role.MAINTENANCE else None,

@@ -36,6 +36,7 @@ from eddyline.compute.exchange import Mailboxes, Message
 from eddyline.compute.exports import IndexExport
 from eddyline.compute.frozen import FrozenIndex
 from eddyline.compute.give_back import GIVE_BACK_AFTER_NS, WORTHWHILE_BYTES, give_back
+from eddyline.compute.held_bytes import HeldBytes
 from eddyline.compute.inbox import Inbox, Taken
 from eddyline.compute.lane import BindImport, ContinuePeek, Item, PeekOfLog, ReconcileReads, RenderRead
 from eddyline.compute.ledger import Ledger
@@ -103,6 +104,7 @@ class Worker:
         sources: SharedSources,
         mailboxes: Mailboxes,
         accounts: MemoryAccounts,
+        held: HeldBytes,
         respond: Callable[[int, int, Response], None],
         role: Role = Role.SOLO,
         registry: SharingRegistry | None = None,
@@ -122,6 +124,7 @@ class Worker:
         self._hasher = hasher
         self._mailboxes = mailboxes
         self._accounts = accounts
+        self._held = held
         self._clock = clock
         self._activation_ns = activation_ns
         self._respond_as = respond
@@ -318,10 +321,16 @@ class Worker:
         return expired
 
     def _weigh(self, dataflow: Dataflow) -> None:
-        """After an activation: reports what a bounded read holds, and ends it if that is too much."""
+        """After an activation: reports what it holds where somebody asks, and ends a read if that is too much."""
         account = None if dataflow.read is None else dataflow.read.memory
-        if account is not None and not dataflow.stopped:
-            account.report(self.index, dataflow.held_bytes())
+        if dataflow.stopped or (account is None and not self._held.wanted):
+            return
+        held = dataflow.held_bytes()
+        if self._held.wanted:
+            for id in dataflow.exports:
+                self._held.report(self.index, id, held)
+        if account is not None:
+            account.report(self.index, held)
             self._stop_reads()
 
     def _stop_reads(self) -> bool:
@@ -655,6 +664,8 @@ class Worker:
             if self._dropped_bytes >= WORTHWHILE_BYTES:
                 self._give_back_ns = self._clock() + GIVE_BACK_AFTER_NS
         dataflow.close()
+        for id in dataflow.exports:
+            self._held.forget(id)
         self.log.dropped(dataflow)
         if self.role is Role.INTERACTIVE and not len(self._agenda):
             self.inbox.follow_commits(follow=False)

@@ -291,6 +291,27 @@ class Controller:
         collection = self._collection(id)
         return collection.role in (Role.TABLE, Role.LOG) or collection.hydrated_on(replica)
 
+    def building(self) -> list[str]:
+        """Indexes and materialized views of statements that no replica holds the state of yet, newest first."""
+        kept = (Role.INDEX, Role.VIEW)
+        return [
+            c.id
+            for c in reversed(self._collections.values())
+            if c.role in kept and not c.dropped and not is_transient(c.id) and not c.hydrated()
+        ]
+
+    def built_on(self, id: str) -> list[str]:
+        """The collection and those that dataflows compute from it, through others too.  O(dataflows)."""
+        found = {id: None}
+        for dataflow in self._dataflows:  # each is younger than what it imports
+            if any(i.id in found for i in dataflow.description.imports):
+                found.update(dict.fromkeys(dataflow.exports))
+        return list(found)
+
+    def asked_of(self, ids: Iterable[str]) -> list[str]:
+        """Uuids of the peeks of these collections that are not answered."""
+        return self._peeks.of(frozenset(ids))
+
     def as_of(self, id: str) -> Time:
         """The time from which the collection was computed, or at which the table was created."""
         return self._collection(id).as_of

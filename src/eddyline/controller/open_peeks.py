@@ -40,6 +40,10 @@ class OpenPeeks:
         self._peeks[command.uuid] = _OpenPeek(hold, instance, replica, set(instance.told(replica)))
         instance.send(command, replica)
 
+    def of(self, targets: frozenset[str]) -> list[str]:
+        """Uuids of those that are not answered."""
+        return [uuid for uuid, peek in self._peeks.items() if peek.hold.id in targets and not peek.answered]
+
     def cancel(self, uuid: str) -> None:
         """Unless its answer was passed on."""
         peek = self._peeks.get(uuid)

@@ -20,6 +20,8 @@ from typing import Any, Final
 
 from eddyline.adapter.engine import Engine
 from eddyline.adapter.login import open_login
+from eddyline.adapter.memory_size import bytes_of, memory_size
+from eddyline.adapter.memory_use import ServerMemory, can_be_watched, usual_limit
 from eddyline.adapter.restoring import open_engine
 from eddyline.errors import Error, make_error
 from eddyline.frontends.http_status import Answer, HttpStatusServer
@@ -87,6 +89,7 @@ class ServeConfig:
     data: Path | None = None
     interactive: bool = True
     grace_s: float = _GRACE_S
+    memory: ServerMemory | None = None
 
 
 def add_serve_arguments(parser: argparse.ArgumentParser) -> None:
@@ -105,6 +108,13 @@ def add_serve_arguments(parser: argparse.ArgumentParser) -> None:
     add("--max-connections", type=int, default=1000, metavar="N", help="more are refused (1000)")
     add("--workers", type=int, default=1, metavar="N", help="threads that maintain views (1)")
     add("--one-runtime", action="store_true", help="reads share a runtime with views instead of having their own")
+    add(
+        "--memory-limit",
+        default="auto",
+        metavar="SIZE",
+        help="such as 4GB: past it statements end with 53200, before "
+        "the system ends the server; 0: none; auto (the default): 80%% of what the machine or the container has",
+    )
     add("--grace", type=float, default=_GRACE_S, metavar="SECONDS", help="for statements under way at the end (5)")
     add("--log-format", choices=("text", "json"), default="text", help="of what is said on standard error (text)")
 
@@ -137,7 +147,18 @@ def serve_config(arguments: argparse.Namespace) -> ServeConfig:
         arguments.data,
         not arguments.one_runtime,
         arguments.grace,
+        _memory(arguments.memory_limit),
     )
+
+
+def _memory(text: str) -> ServerMemory:
+    """What --memory-limit says: over it goes what ALTER SYSTEM sets while the server runs."""
+    if text == "auto":
+        return ServerMemory(usual_limit())
+    wanted = bytes_of(memory_size("--memory-limit", text)) or 0
+    if wanted and not can_be_watched():
+        raise make_error("22023", "--memory-limit: only Linux says how much memory of a process is in use")
+    return ServerMemory(usual_limit(), wanted)
 
 
 def _passwords(arguments: argparse.Namespace) -> Passwords | None:
@@ -281,7 +302,11 @@ class _Served:
             _log.info("metrics and health at http://%s:%d", host, port)
         await asyncio.to_thread(warm, CompilationProgress().update)
         self._engine = await asyncio.to_thread(
-            open_engine, config.data, workers=config.workers, interactive=config.interactive
+            open_engine,
+            config.data,
+            workers=config.workers,
+            interactive=config.interactive,
+            server_memory=config.memory,
         )
         host, port = await self._wire.start()
         self._ready = True
