@@ -1,4 +1,4 @@
-"""What is refused, and what is stopped first, as memory runs short: look by look, on a clock and with sizes of its own."""
+"""What is refused, and what is stopped first, as memory runs short: look by look, with a clock and sizes of its own."""
 
 from __future__ import annotations
 

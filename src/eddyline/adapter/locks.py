@@ -43,30 +43,29 @@ class LockTable:
         owner: Owner,
         tables: Iterable[str],
         *,
-        deadline: float | None,
         timeout_s: float | None,
-        cancelled: Callable[[], bool],
+        check: Callable[[], None],
         shared: bool = False,
     ) -> None:
-        """Takes the locks of ``tables`` for ``owner``, in id order; ``deadline`` is on the monotonic clock.
+        """Takes the locks of ``tables`` for ``owner``, in id order.
+
+        ``check`` raises what ends the wait from outside, such as 57014; it must be O(1).
 
         ``shared``: beside others that share them; for those who add rows and read none.
 
-        Raises 40P01 on a deadlock, 55P03 after ``timeout_s`` of waiting for one table, 57014 past the deadline and
-        when ``cancelled()``, 57P01 when the database closes.  Locks taken before the failure stay with the owner until
-        it releases.
+        Raises 40P01 on a deadlock, 55P03 after ``timeout_s`` of waiting for one table, 57P01 when the database closes.
+        Locks taken before the failure stay with the owner until it releases.
         """
         with self._mutex:
             for table in sorted(tables):
-                self._acquire_one(owner, table, deadline, timeout_s, cancelled, shared=shared)
+                self._acquire_one(owner, table, timeout_s, check, shared=shared)
 
     def _acquire_one(
         self,
         owner: Owner,
         table: str,
-        deadline: float | None,
         timeout_s: float | None,
-        cancelled: Callable[[], bool],
+        check: Callable[[], None],
         *,
         shared: bool,
     ) -> None:
@@ -77,10 +76,7 @@ class LockTable:
                     raise make_error("57P01", "the database was closed")
                 if self._closes_cycle(owner, blocking):
                     raise make_error("40P01", "deadlock detected", hint="retry the transaction")
-                if cancelled():
-                    raise make_error("57014", "canceling statement due to user request")
-                if deadline is not None and time.monotonic() >= deadline:
-                    raise make_error("57014", "canceling statement due to statement timeout")
+                check()
                 if timeout_s is not None and time.monotonic() >= began + timeout_s:
                     raise make_error("55P03", "canceling statement due to lock timeout")
                 owner.waits_for, owner.waits_to_share = table, shared

@@ -453,9 +453,8 @@ class Session:
             transaction.owner,
             # What else it writes it only adds to, for which nobody has to be kept out but who reads it to write it.
             transaction.writes.keys() - transaction.owner.held,
-            deadline=interrupt.deadline,
             timeout_s=settings.lock_timeout_s,
-            cancelled=interrupt.cancelled,
+            check=interrupt.check,
             shared=True,
         )
         writes = {t: Batch.concat(b[0].types, b) for t, b in transaction.writes.items()}

@@ -330,9 +330,8 @@ def _lock(context: ReadContext, tables: set[str]) -> None:
     engine.locks.acquire(
         transaction.owner,
         tables,
-        deadline=interrupt.deadline,
         timeout_s=transaction.lock_timeout_s,
-        cancelled=interrupt.cancelled,
+        check=interrupt.check,
     )
     with engine.control() as controller:
         if not all(controller.exists(t) for t in tables if transaction.built(t)):
