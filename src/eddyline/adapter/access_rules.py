@@ -3,7 +3,8 @@
 Objects go by keys: an item's id, ``schema/<name>``, or ``DATABASE_KEY``.  Rights are PostgreSQL's words.
 
 Invariants:
-I1  every role id in ``memberships``, ``owners`` and ``grants`` is one of ``roles``, or ``PUBLIC`` as a grantee;
+I1  every role id in ``memberships``, ``owners``, ``grants``, ``defaults`` and ``settings`` is one of ``roles``, or
+    ``PUBLIC`` as a grantee, or ``EVERYBODY`` of a setting;
 I2  the role ``BOOTSTRAP`` exists, and owns whatever has no entry in ``owners``;
 I3  memberships make no cycle.
 """
@@ -17,9 +18,23 @@ from typing import Final
 from eddyline.errors import make_error
 from eddyline.sql.role_statements import ALL_RIGHTS
 
-__all__ = ["BOOTSTRAP", "DATABASE_KEY", "PUBLIC", "AccessRules", "Grant", "Membership", "Role", "schema_key"]
+__all__ = [
+    "BOOTSTRAP",
+    "DATABASE_KEY",
+    "EVERYBODY",
+    "PUBLIC",
+    "AccessRules",
+    "DefaultGrants",
+    "Grant",
+    "Membership",
+    "Role",
+    "RoleSettings",
+    "schema_key",
+]
 
 PUBLIC: Final = 0
+#: whose settings all sessions begin with
+EVERYBODY: Final = 0
 BOOTSTRAP: Final = 10
 DATABASE_KEY: Final = "database"
 _FIRST_ID: Final = 16_384
@@ -63,6 +78,31 @@ class Grant:
     grantable: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class DefaultGrants:
+    """What is granted of the objects that role ``owner`` makes, in ``schema`` or (None) anywhere.
+
+    ``kind``: table (views too) or schema.
+    """
+
+    owner: int
+    schema: str | None
+    kind: str
+    grants: tuple[Grant, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RoleSettings:
+    """Values that sessions of a role, or of ``EVERYBODY``, begin with.
+
+    ``in_database``: those that were said of the database.
+    """
+
+    role: int
+    in_database: bool
+    values: Mapping[str, str]
+
+
 def schema_key(schema: str) -> str:
     return f"schema/{schema}"
 
@@ -88,6 +128,8 @@ class AccessRules:
     owners: Mapping[str, int] = field(default_factory=dict)
     grants: Mapping[str, tuple[Grant, ...]] = field(default_factory=dict)
     next_id: int = _FIRST_ID
+    defaults: tuple[DefaultGrants, ...] = ()
+    settings: tuple[RoleSettings, ...] = ()
 
     # -- questions ------------------------------------------------------------------------------------------------
 
@@ -163,6 +205,15 @@ class AccessRules:
             if any(role_id in (g.grantee, g.grantor) for g in grants)
         ]
 
+    def default_grants(self, owner: int, schema: str | None, kind: str) -> DefaultGrants:
+        """Without grants where nothing was said."""
+        same = (d for d in self.defaults if (d.owner, d.schema, d.kind) == (owner, schema, kind))
+        return next(same, DefaultGrants(owner, schema, kind))
+
+    def settings_of(self, role_id: int, *, in_database: bool) -> Mapping[str, str]:
+        same = (s.values for s in self.settings if (s.role, s.in_database) == (role_id, in_database))
+        return next(same, {})
+
     # -- changes --------------------------------------------------------------------------------------------------
 
     def with_role(self, role: Role) -> AccessRules:
@@ -171,11 +222,12 @@ class AccessRules:
         return replace(self, roles={**others, role.name: role}, next_id=max(self.next_id, role.id + 1))
 
     def without_role(self, role: Role) -> AccessRules:
-        """Requires: it owns and holds nothing but memberships."""
+        """Requires: it owns and holds nothing but memberships and settings."""
         return replace(
             self,
             roles={name: r for name, r in self.roles.items() if r.id != role.id},
             memberships=tuple(m for m in self.memberships if role.id not in (m.role, m.member)),
+            settings=tuple(s for s in self.settings if s.role != role.id),
         )
 
     def with_owner(self, key: str, role_id: int) -> AccessRules:
@@ -193,13 +245,48 @@ class AccessRules:
     def without_keys(self, keys: Iterable[str]) -> AccessRules:
         """Without what is known of objects that are no more."""
         gone = frozenset(keys)
-        if gone.isdisjoint(self.owners) and gone.isdisjoint(self.grants):
+        defaults = tuple(d for d in self.defaults if d.schema is None or schema_key(d.schema) not in gone)
+        untouched = gone.isdisjoint(self.owners) and gone.isdisjoint(self.grants)
+        if untouched and len(defaults) == len(self.defaults):
             return self
         return replace(
             self,
+            defaults=defaults,
             owners={k: o for k, o in self.owners.items() if k not in gone},
             grants={k: g for k, g in self.grants.items() if k not in gone},
         )
+
+    def with_defaults(self, changed: DefaultGrants) -> AccessRules:
+        """With those in place of what was said of the same objects."""
+        old = self.default_grants(changed.owner, changed.schema, changed.kind)
+        if old == changed:
+            return self
+        kept = (*(d for d in self.defaults if d != old), *([changed] if changed.grants else []))
+        return replace(self, defaults=kept)
+
+    def without_defaults_of(self, role_id: int) -> AccessRules:
+        """Without what is granted by default of that role's objects, or to it."""
+        rules = replace(self, defaults=tuple(d for d in self.defaults if d.owner != role_id))
+        for found in rules.defaults:
+            kept = tuple(g for g in found.grants if g.grantee != role_id)
+            rules = rules.with_defaults(replace(found, grants=kept))
+        return self if rules.defaults == self.defaults else rules
+
+    def made(self, key: str, role_id: int, kind: str, schema: str | None) -> AccessRules:
+        """With an object that the role has made, in ``schema``, and what it grants of it by default."""
+        rules = self
+        if role_id != BOOTSTRAP or self.owner(key) != BOOTSTRAP:
+            rules = rules.with_owner(key, role_id)
+        for where in (None,) if schema is None else (None, schema):
+            for grant in rules.default_grants(role_id, where, kind).grants:
+                rules = rules.granting(key, grant)
+        return rules
+
+    def with_settings(self, changed: RoleSettings) -> AccessRules:
+        """With those in place of what there was for the same sessions."""
+        of = changed.role, changed.in_database
+        kept = tuple(s for s in self.settings if (s.role, s.in_database) != of)
+        return replace(self, settings=(*kept, changed) if changed.values else kept)
 
     def granting(self, key: str, wanted: Grant) -> AccessRules:
         """With that grant; a grant option that there is stays."""
@@ -228,10 +315,18 @@ class AccessRules:
         """The items of ``relacl`` and its like; None where nothing was granted or revoked."""
         if key not in self.grants:
             return None
+        return self._acl_items(kind, self.owner(key), self.grants[key], of_owner=True)
+
+    def default_acl(self, defaults: DefaultGrants) -> list[str]:
+        """The items of ``defaclacl``: what is granted in a schema comes on top of what is granted anywhere."""
+        return self._acl_items(defaults.kind, defaults.owner, defaults.grants, of_owner=defaults.schema is None)
+
+    def _acl_items(self, kind: str, owner: int, grants: Iterable[Grant], *, of_owner: bool) -> list[str]:
         letters, names = ALL_RIGHTS[kind], {r.id: r.name for r in self.roles.values()} | {PUBLIC: ""}
-        owner = self.owner(key)
-        found: dict[tuple[int, int], dict[str, bool]] = {(owner, owner): dict.fromkeys(letters, False)}
-        for g in self.grants[key]:
+        found: dict[tuple[int, int], dict[str, bool]] = {}
+        if of_owner:
+            found[owner, owner] = dict.fromkeys(letters, False)
+        for g in grants:
             found.setdefault((g.grantee, g.grantor), {})[g.right] = g.grantable
         parts = []
         for (who, by), rights in found.items():

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Final
 
-from eddyline.adapter.access_rules import BOOTSTRAP, AccessRules, schema_key
+from eddyline.adapter.access_rules import AccessRules, schema_key
 from eddyline.adapter.system_catalog import (
     IMPLICIT_SCHEMAS,
     SYSTEM_SCHEMAS,
@@ -73,11 +73,11 @@ class CatalogSnapshot:
         """With the builds of ``ids`` stopped: reads do without them."""
         return replace(self, version=self.version + 1, unbuilt=self.unbuilt.union(ids))
 
-    def owned_by(self, key: str, role_id: int) -> CatalogSnapshot:
-        """The same version, in which the role owns what ``key`` stands for."""
-        if role_id == BOOTSTRAP and self.access.owner(key) == BOOTSTRAP:
-            return self
-        return replace(self, access=self.access.with_owner(key, role_id))
+    def made_by(self, role_id: int, key: str, kind: str, schema: str | None = None) -> CatalogSnapshot:
+        """The same version, in which the role owns what ``key`` stands for, and has granted of it what it does by
+        default.  ``kind``: table (views too), or schema; ``schema``: which it is in."""
+        access = self.access.made(key, role_id, kind, schema)
+        return self if access is self.access else replace(self, access=access)
 
     def view(
         self,

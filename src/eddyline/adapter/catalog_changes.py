@@ -30,6 +30,7 @@ from eddyline.sql.statements import (
 __all__ = [
     "Change",
     "alter_rename",
+    "cascade_notice",
     "create_index",
     "create_materialized_view",
     "create_schema",
@@ -155,7 +156,7 @@ def drop(snapshot: CatalogSnapshot, search_path: tuple[str, ...], statement: Dro
     readers = readers_of(snapshot, found)
     view = snapshot.view(search_path)
     if statement.cascade:
-        notices.extend(_cascade_notice([f"{r.kind.value} {view.shown(r)}" for r in _announced(readers)]))
+        notices.extend(cascade_notice([f"{r.kind.value} {view.shown(r)}" for r in _announced(readers)]))
     else:
         check_unreferenced(view, found, readers)
     gone = (*reversed(readers), *reversed(found))
@@ -181,7 +182,7 @@ def drop_schema(snapshot: CatalogSnapshot, search_path: tuple[str, ...], stateme
     if found and not statement.cascade:
         check_unreferenced(view, found, readers, schemas=tuple(schemas))
     everything = [*found, *readers]
-    notices.extend(_cascade_notice([f"{i.kind.value} {view.shown(i)}" for i in _announced(everything)]))
+    notices.extend(cascade_notice([f"{i.kind.value} {view.shown(i)}" for i in _announced(everything)]))
     gone = tuple(reversed(everything))
     changed = snapshot.without_items(gone) if gone else snapshot
     for name in dict.fromkeys(schemas):
@@ -275,7 +276,8 @@ def _announced(items: list[CatalogItem]) -> list[CatalogItem]:
     return [item for item in items if item.kind is not ItemKind.INDEX]
 
 
-def _cascade_notice(names: list[str]) -> list[str]:
+def cascade_notice(names: list[str]) -> list[str]:
+    """What is told of objects that go with those that were named."""
     if not names:
         return []
     if len(names) == 1:

@@ -37,7 +37,17 @@ from eddyline.plan.relation import Get, Relation
 from eddyline.repr.batch import Batch
 from eddyline.repr.time import EMPTY, Time
 from eddyline.sql.catalog_view import CatalogItem, CatalogView, ItemKind
-from eddyline.sql.role_statements import AlterOwner, CreateRole, DropRole, GrantRights, GrantRoles
+from eddyline.sql.role_statements import (
+    AlterDefaultPrivileges,
+    AlterOwner,
+    AlterRoleSettings,
+    CreateRole,
+    DropOwned,
+    DropRole,
+    GrantRights,
+    GrantRoles,
+    ReassignOwned,
+)
 from eddyline.sql.statements import (
     AlterRename,
     CreateIndex,
@@ -98,9 +108,10 @@ def _defining(engine: Engine, statement: Definition, search_path: tuple[str, ...
         authorize_definition(snapshot, search_path, actor, statement)
         done = made.change(snapshot)
         if isinstance(statement, CreateSchema) and done.snapshot is not snapshot:
-            return replace(done, snapshot=done.snapshot.owned_by(schema_key(statement.name), actor.id))
+            return replace(done, snapshot=done.snapshot.made_by(actor.id, schema_key(statement.name), "schema"))
         if done.created is not None and done.created.id == made.id and done.created.kind is not ItemKind.INDEX:
-            return replace(done, snapshot=done.snapshot.owned_by(made.id, actor.id))
+            owned = done.snapshot.made_by(actor.id, made.id, "table", done.created.schema)
+            return replace(done, snapshot=owned)
         return done
 
     return Defining(made.tag, made.id, change)
@@ -149,6 +160,14 @@ def _role_tag(statement: RoleStatement) -> str:
             return "CREATE ROLE"
         case DropRole():
             return "DROP ROLE"
+        case DropOwned():
+            return "DROP OWNED"
+        case ReassignOwned():
+            return "REASSIGN OWNED"
+        case AlterDefaultPrivileges():
+            return "ALTER DEFAULT PRIVILEGES"
+        case AlterRoleSettings() if statement.of_database:
+            return "ALTER DATABASE"
         case _:
             return "ALTER ROLE"
 

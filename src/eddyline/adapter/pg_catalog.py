@@ -7,7 +7,7 @@ what cannot exist here is an empty relation.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Final, NamedTuple
 
 from eddyline.adapter.access_rules import DATABASE_KEY, schema_key
@@ -283,8 +283,25 @@ def _pg_roles(contents: Contents) -> Iterator[Row]:
     for r in sorted(contents.access.roles.values(), key=lambda role: role.id):
         yield (
             r.id, r.name, r.superuser, r.inherit, r.createrole, r.createdb, r.login, False, r.connection_limit,
-            _HIDDEN, r.valid_until, False, None,
+            _HIDDEN, r.valid_until, False, _config(contents.access.settings_of(r.id, in_database=False)),
         )  # fmt: skip
+
+
+def _config(values: Mapping[str, str]) -> str | None:
+    return literal_from_values([f"{n}={v}" for n, v in values.items()], _TEXTS) if values else None
+
+
+def _pg_db_role_setting(contents: Contents) -> Iterator[Row]:
+    for found in contents.access.settings:
+        yield _DATABASE_OID if found.in_database else 0, found.role, _config(found.values)
+
+
+def _pg_default_acl(contents: Contents) -> Iterator[Row]:
+    rules = contents.access
+    for number, found in enumerate(rules.defaults, 1):
+        where = 0 if found.schema is None else _namespace(found.schema)
+        acl = literal_from_values(rules.default_acl(found), _TEXTS)
+        yield number, found.owner, where, "r" if found.kind == "table" else "n", acl
 
 
 def _pg_authid(contents: Contents) -> Iterator[Row]:
@@ -667,7 +684,10 @@ PG_TABLES: Final[tuple[SystemTable, ...]] = (
         "oid:o conname connamespace:o conowner:o conforencoding:i contoencoding:i conproc condefault:b",
     ),
     _table(PG_CATALOG, "pg_event_trigger", "oid:o evtname evtevent evtowner:o evtfoid:o evtenabled evttags:T"),
-    _table(PG_CATALOG, "pg_default_acl", "oid:o defaclrole:o defaclnamespace:o defaclobjtype defaclacl:T"),
+    _table(PG_CATALOG, "pg_db_role_setting", "setdatabase:o setrole:o setconfig:T", _pg_db_role_setting),
+    _table(
+        PG_CATALOG, "pg_default_acl", "oid:o defaclrole:o defaclnamespace:o defaclobjtype defaclacl:T", _pg_default_acl
+    ),
     _table(
         PG_CATALOG, "pg_foreign_server", "oid:o srvname srvowner:o srvfdw:o srvtype srvversion srvacl:T srvoptions:T"
     ),

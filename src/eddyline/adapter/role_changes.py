@@ -21,24 +21,44 @@ from eddyline.adapter.access_rules import (
 )
 from eddyline.adapter.catalog import CatalogSnapshot
 from eddyline.adapter.catalog_changes import Change, refuse_system_schema
-from eddyline.errors import DatabaseError, make_error, unsupported
+from eddyline.adapter.default_privileges import alter_default_privileges
+from eddyline.adapter.owned_objects import drop_owned, reassign_owned
+from eddyline.adapter.role_refusals import denied, not_owner
+from eddyline.adapter.role_settings import alter_role_settings
+from eddyline.errors import make_error, unsupported
 from eddyline.sql.bind_roles import CURRENT_USER, SESSION_USER
 from eddyline.sql.catalog_view import CatalogItem, ItemKind
 from eddyline.sql.role_statements import (
     ALL_RIGHTS,
+    AlterDefaultPrivileges,
     AlterOwner,
     AlterRole,
+    AlterRoleSettings,
     CreateRole,
+    DropOwned,
     DropRole,
     GrantRights,
     GrantRoles,
+    ReassignOwned,
     RenameRole,
 )
 
-__all__ = ["RoleStatement", "change_roles", "denied", "not_owner", "with_users"]
+__all__ = ["RoleStatement", "change_roles", "with_users"]
 
 _OF_COLUMNS = frozenset(("SELECT", "INSERT", "UPDATE", "REFERENCES"))
-RoleStatement: TypeAlias = AlterOwner | AlterRole | CreateRole | DropRole | GrantRights | GrantRoles | RenameRole
+RoleStatement: TypeAlias = (
+    AlterDefaultPrivileges
+    | AlterOwner
+    | AlterRole
+    | AlterRoleSettings
+    | CreateRole
+    | DropOwned
+    | DropRole
+    | GrantRights
+    | GrantRoles
+    | ReassignOwned
+    | RenameRole
+)
 
 
 def with_users(statement: Any, current: str, session: str) -> Any:
@@ -54,15 +74,6 @@ def with_users(statement: Any, current: str, session: str) -> Any:
 
     found = {f.name: named(getattr(statement, f.name)) for f in fields(statement)}
     return type(statement)(**found)
-
-
-def denied(kind: str, name: str) -> DatabaseError:
-    """42501 for a right that is missing."""
-    return make_error("42501", f"permission denied for {kind} {name}")
-
-
-def not_owner(kind: str, name: str) -> DatabaseError:
-    return make_error("42501", f"must be owner of {kind} {name}")
 
 
 def change_roles(
@@ -84,6 +95,14 @@ def change_roles(
             return _rights(snapshot, search_path, statement, actor)
         case AlterOwner():
             return _owner(snapshot, search_path, statement, actor)
+        case AlterRoleSettings():
+            return alter_role_settings(snapshot, statement, actor)
+        case AlterDefaultPrivileges():
+            return alter_default_privileges(snapshot, statement, actor)
+        case ReassignOwned():
+            return reassign_owned(snapshot, statement, actor)
+        case DropOwned():
+            return drop_owned(snapshot, search_path, statement, actor)
 
 
 def _create(snapshot: CatalogSnapshot, statement: CreateRole, actor: Role) -> Change:
@@ -159,11 +178,10 @@ def _drop(snapshot: CatalogSnapshot, statement: DropRole, actor: Role) -> Change
         if role.id == actor.id:
             raise make_error("55006", "current user cannot be dropped")
         _check_manages(actor, role, "drop")
-        held = rules.held_by(role.id)
+        held = [(_shown(snapshot, key), owned) for key, owned in rules.held_by(role.id)]
+        held += _held_by_default(rules, role)
         if held or role.name == "postgres":
-            lines = sorted(
-                f"{'owner of' if owned else 'privileges for'} {_shown(snapshot, key)}" for key, owned in held
-            )
+            lines = sorted(f"{'owner of' if owned else 'privileges for'} {shown}" for shown, owned in held)
             raise make_error(
                 "2BP01",
                 f'role "{name}" cannot be dropped because some objects depend on it',
@@ -172,6 +190,15 @@ def _drop(snapshot: CatalogSnapshot, statement: DropRole, actor: Role) -> Change
         rules = rules.without_role(role)
     changed = snapshot if rules is snapshot.access else snapshot.with_access(rules)
     return Change(changed, notices=tuple(notices))
+
+
+def _held_by_default(rules: AccessRules, role: Role) -> Iterator[tuple[str, bool]]:
+    for found in rules.defaults:
+        owned = found.owner == role.id
+        if owned or any(g.grantee == role.id for g in found.grants):
+            what = "relations" if found.kind == "table" else f"{found.kind}s"
+            where = "" if found.schema is None else f" in schema {found.schema}"
+            yield f"default privileges on new {what} belonging to role {rules.named(found.owner).name}{where}", owned
 
 
 def _shown(snapshot: CatalogSnapshot, key: str) -> str:

@@ -29,6 +29,7 @@ from eddyline.adapter.outcome import Outcome, SubscriptionFeed
 from eddyline.adapter.prepare import Prepared, bind_parsed, is_prepared, literals_of, prepare_text
 from eddyline.adapter.read import Interrupt, ReadContext
 from eddyline.adapter.read_plan import plan_read
+from eddyline.adapter.role_settings import login_settings
 from eddyline.adapter.running import Running
 from eddyline.adapter.selecting import explain_analyze, select
 from eddyline.adapter.session_role import SessionRole
@@ -67,7 +68,8 @@ class Session:
         self._ended = ended
         self._turn = threading.RLock()  # one statement at a time
         self._closed = False
-        self._settings = Settings(engine.system, user, self._is_superuser)
+        login = login_settings(engine.catalog.snapshot().access, user)
+        self._settings = Settings(engine.system, user, self._is_superuser, login)
         self._role = SessionRole(engine, self._settings, self._catalog, user)
         self._transaction: Transaction | None = None  # the explicit one, or the implicit one of a block
         self._block = False  # between ``begin_block`` and ``end_block``

@@ -80,7 +80,9 @@ class SessionRole:
                 set_role(self._rules, self._settings, self._user, statement)
                 return Outcome("SET")
             case st.Reset() if statement.name in ROLE_SETTINGS:
-                set_role(self._rules, self._settings, self._user, st.Set(statement.name, None))
+                begun_as = self._settings.login.get("role") if statement.name == "role" else None
+                back = st.Set(statement.name, None if begun_as is None else (begun_as,))
+                set_role(self._rules, self._settings, self._user, back)
                 return Outcome("RESET")
             case _:
                 return None

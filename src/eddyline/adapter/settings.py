@@ -9,7 +9,7 @@ import functools
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import NamedTuple, overload
 
 from eddyline.adapter.memory_size import bytes_of, memory_size
 from eddyline.adapter.switch import on_or_off
@@ -26,7 +26,16 @@ from eddyline.expr.timezone import named_zone
 from eddyline.protocol.read_costs import ReadBounds
 from eddyline.sql.words import DEFAULT_CLUSTER, unknown_cluster
 
-__all__ = ["SERIALIZABLE", "STRICT_SERIALIZABLE", "Settings", "SettingsState", "duration_s", "isolation_level"]
+__all__ = [
+    "SERIALIZABLE",
+    "STRICT_SERIALIZABLE",
+    "Settings",
+    "SettingsState",
+    "checked_value",
+    "duration_s",
+    "isolation_level",
+    "setting_key",
+]
 
 STRICT_SERIALIZABLE = "strict serializable"
 SERIALIZABLE = "serializable"
@@ -198,6 +207,7 @@ class InForce(NamedTuple):
 class Settings:
     """One session's settings.  Owner: the session's running statement.  ``system``: where some are inherited from.
 
+    ``login``: values that it begins with, by ``setting_key``.
     ``user``: whose session it is.  ``is_superuser``: whether the role of that name is one.
 
     ``state`` is replaced, never changed, so that a transaction or a savepoint keeps one to go back to.
@@ -208,7 +218,9 @@ class Settings:
         system: SystemSettings,
         user: str,
         is_superuser: Callable[[str], bool],
+        login: Mapping[str, str] | None = None,
     ) -> None:
+        self.login: Mapping[str, str] = login or {}
         self._system = system
         self._user = user
         self._is_superuser = is_superuser
@@ -239,20 +251,17 @@ class Settings:
         session, role = self.get("session_authorization"), self.get("role")
         return (session if role == "none" else role), session
 
-    def _known(self, name: str) -> _Setting:
-        setting = _SETTINGS.get(name.lower())
-        if setting is None:
-            raise make_error("42704", f'unrecognized configuration parameter "{name}"')
-        return setting
-
     def get(self, name: str) -> str:
         """The value in force; 42704 for an unknown name."""
-        setting = self._known(name)
-        key = _key(name)
+        setting = _known(name)
+        key = setting_key(name)
         value = self.state.local.get(key, self.state.session.get(key))
         return self._default(key, setting) if value is None else value
 
     def _default(self, name: str, setting: _Setting) -> str:
+        given = self.login.get(setting_key(name))
+        if given is not None:
+            return given
         if name == "session_authorization":
             return self._user
         if name == "is_superuser":
@@ -261,9 +270,9 @@ class Settings:
 
     def set(self, name: str, values: tuple[str, ...] | None, *, local: bool) -> None:
         """SET; ``values`` None is DEFAULT.  Raises 42704, 55P02 (can't be changed) or 22023."""
-        key, value = _key(name), self.checked(name, values)
+        key, value = setting_key(name), self.checked(name, values)
         session, others = self.state.session, {k: v for k, v in self.state.local.items() if k != key}
-        if values is None and _SETTINGS[key].inherited and not local:
+        if values is None and _SETTINGS[key].inherited and key not in self.login and not local:
             self.state = SettingsState({k: v for k, v in session.items() if k != key}, others)
         elif local:
             self.state = SettingsState(session, {**others, key: value})
@@ -272,14 +281,8 @@ class Settings:
 
     def checked(self, name: str, values: tuple[str, ...] | None) -> str:
         """What SET would store; raises what it would raise."""
-        setting = self._known(name)
-        if setting.check is None:
-            raise make_error("55P02", f'parameter "{name}" cannot be changed')
-        if values is None:
-            return self._default(name.lower(), setting)
-        key = name.lower()
-        parts = map(_quoted, values) if key == "search_path" else values
-        return setting.check(key, ", ".join(parts))
+        value = checked_value(name, values)
+        return self._default(name.lower(), _known(name)) if value is None else value
 
     def reset(self, name: str | None) -> None:
         """RESET; None is ALL, which leaves alone who it is."""
@@ -305,9 +308,37 @@ class Settings:
         return bytes_of(self.get(name))
 
 
-def _key(name: str) -> str:
+def setting_key(name: str) -> str:
+    """By what a setting goes whichever of its names is used."""
     lower = name.lower()
     return _SAME_SETTING.get(lower, lower)
+
+
+def _known(name: str) -> _Setting:
+    setting = _SETTINGS.get(name.lower())
+    if setting is None:
+        raise make_error("42704", f'unrecognized configuration parameter "{name}"')
+    return setting
+
+
+@overload
+def checked_value(name: str, values: tuple[str, ...], *, verbatim: bool = False) -> str: ...
+@overload
+def checked_value(name: str, values: None) -> None: ...
+@overload
+def checked_value(name: str, values: tuple[str, ...] | None) -> str | None: ...
+def checked_value(name: str, values: tuple[str, ...] | None, *, verbatim: bool = False) -> str | None:
+    """What of a session's setting is stored; None for its default.  42704, 55P02, 22023.
+
+    ``verbatim``: the value is one that was stored.
+    """
+    setting, key = _known(name), name.lower()
+    if setting.check is None:
+        raise make_error("55P02", f'parameter "{name}" cannot be changed')
+    if values is None:
+        return None
+    parts = map(_quoted, values) if key == "search_path" and not verbatim else values
+    return setting.check(key, ", ".join(parts))
 
 
 def _quoted(name: str) -> str:

@@ -13,26 +13,36 @@ from eddyline.sql.catalog_view import ItemKind
 from eddyline.sql.password_verifier import Verifier
 from eddyline.sql.role_statements import (
     ALL_RIGHTS,
+    AlterDefaultPrivileges,
     AlterOwner,
     AlterRole,
+    AlterRoleSettings,
     CreateRole,
+    DropOwned,
     DropRole,
     GrantRights,
     GrantRoles,
+    ReassignOwned,
     RenameRole,
 )
+from eddyline.sql.session_statements import setting_change
 from eddyline.sql.statement_binding import StatementBinding
 
 __all__ = [
     "CURRENT_USER",
     "SESSION_USER",
+    "bind_alter_database_settings",
+    "bind_alter_default_privileges",
     "bind_alter_owner",
     "bind_alter_role",
+    "bind_alter_role_settings",
     "bind_alter_schema_owner",
     "bind_create_role",
+    "bind_drop_owned",
     "bind_drop_role",
     "bind_grant",
     "bind_grant_role",
+    "bind_reassign_owned",
     "bind_rename_role",
 ]
 
@@ -144,6 +154,31 @@ def bind_alter_role(binding: StatementBinding) -> AlterRole | GrantRoles:
     return AlterRole(name, attributes)
 
 
+def bind_alter_role_settings(binding: StatementBinding) -> AlterRoleSettings:
+    """ALTER ROLE … [IN DATABASE …] SET and RESET."""
+    node = binding.parsed.node
+    role = _role_name(node.role) if node.HasField("role") else None
+    return AlterRoleSettings(role, node.database or None, *setting_change(node.setstmt, binding.parsed))
+
+
+def bind_alter_database_settings(binding: StatementBinding) -> AlterRoleSettings:
+    """ALTER DATABASE … SET and RESET: everybody's in it."""
+    node = binding.parsed.node
+    change = setting_change(node.setstmt, binding.parsed)
+    return AlterRoleSettings(None, str(node.dbname), *change, of_database=True)
+
+
+def bind_reassign_owned(binding: StatementBinding) -> ReassignOwned:
+    node = binding.parsed.node
+    return ReassignOwned(tuple(_role_name(unwrap(r)) for r in node.roles), _role_name(node.newrole))
+
+
+def bind_drop_owned(binding: StatementBinding) -> DropOwned:
+    node = binding.parsed.node
+    cascade = enum_name(node, "behavior") == "DROP_CASCADE"
+    return DropOwned(tuple(_role_name(unwrap(r)) for r in node.roles), cascade)
+
+
 def bind_drop_role(binding: StatementBinding) -> DropRole:
     node = binding.parsed.node
     return DropRole(tuple(_role_name(unwrap(r)) for r in node.roles), node.missing_ok)
@@ -173,8 +208,6 @@ def bind_grant(binding: StatementBinding) -> GrantRights:
     what, target = enum_name(node, "objtype"), enum_name(node, "targtype")
     if what not in _GRANTED:
         raise unsupported(f"GRANT on a {what.removeprefix('OBJECT_').lower().replace('_', ' ')}")
-    if target == "ACL_TARGET_DEFAULTS":
-        raise unsupported("ALTER DEFAULT PRIVILEGES")
     if node.HasField("grantor"):
         raise unsupported("GRANTED BY")
     kind, all_in = _GRANTED[what], target == "ACL_TARGET_ALL_IN_SCHEMA"
@@ -187,6 +220,34 @@ def bind_grant(binding: StatementBinding) -> GrantRights:
         all_in=all_in,
         option=node.grant_option,
         cascade=enum_name(node, "behavior") == "DROP_CASCADE",
+    )
+
+
+def bind_alter_default_privileges(binding: StatementBinding) -> AlterDefaultPrivileges:
+    """ALTER DEFAULT PRIVILEGES of tables (views too) and schemas."""
+    options, node = binding.parsed.node.options, binding.parsed.node.action
+    what = enum_name(node, "objtype")
+    if what not in _GRANTED:
+        raise unsupported(f"default privileges on {what.removeprefix('OBJECT_').lower().replace('_', ' ')}s")
+    owners: tuple[str, ...] = ()
+    schemas: tuple[str, ...] = ()
+    for option in map(unwrap, options):
+        names = option.arg.list.items
+        if option.defname == "roles":
+            owners = tuple(_role_name(unwrap(r)) for r in names)
+        else:
+            schemas = name_list(names)
+    kind = _GRANTED[what]
+    if kind == "schema" and schemas:
+        raise make_error("0LP01", "cannot use IN SCHEMA clause when using GRANT/REVOKE ON SCHEMAS")
+    return AlterDefaultPrivileges(
+        owners=owners,
+        schemas=schemas,
+        grant=node.is_grant,
+        kind=kind,
+        rights=tuple(_right(unwrap(p), kind) for p in node.privileges),
+        grantees=tuple(_grantee(unwrap(g)) for g in node.grantees),
+        option=node.grant_option,
     )
 
 

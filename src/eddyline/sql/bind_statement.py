@@ -18,13 +18,18 @@ from eddyline.sql.ast import AstNode, enum_name
 from eddyline.sql.bind_delete import bind_delete
 from eddyline.sql.bind_insert import bind_insert
 from eddyline.sql.bind_roles import (
+    bind_alter_database_settings,
+    bind_alter_default_privileges,
     bind_alter_owner,
     bind_alter_role,
+    bind_alter_role_settings,
     bind_alter_schema_owner,
     bind_create_role,
+    bind_drop_owned,
     bind_drop_role,
     bind_grant,
     bind_grant_role,
+    bind_reassign_owned,
     bind_rename_role,
 )
 from eddyline.sql.bind_update import bind_update
@@ -190,12 +195,17 @@ _BINDERS: Final[dict[str, Binder]] = {
     "prepare_stmt": bind_prepare,
     "rename_stmt": _rename,
     "alter_owner_stmt": bind_alter_schema_owner,
+    "alter_database_set_stmt": bind_alter_database_settings,
+    "alter_default_privileges_stmt": bind_alter_default_privileges,
+    "alter_role_set_stmt": bind_alter_role_settings,
     "alter_role_stmt": bind_alter_role,
     "alter_table_stmt": _alter_table,
     "create_role_stmt": bind_create_role,
+    "drop_owned_stmt": bind_drop_owned,
     "drop_role_stmt": bind_drop_role,
     "grant_role_stmt": bind_grant_role,
     "grant_stmt": bind_grant,
+    "reassign_owned_stmt": bind_reassign_owned,
     "select_stmt": bind_select,
     "transaction_stmt": bind_transaction,
     "truncate_stmt": bind_truncate,
@@ -208,10 +218,6 @@ _BINDERS: Final[dict[str, Binder]] = {
 
 #: what to do instead of a statement that is not there
 _INSTEAD: Final = {
-    "alter_default_privileges_stmt": "GRANT … ON ALL TABLES IN SCHEMA, after what is to be shared was created.",
-    "alter_role_set_stmt": "SET it in each session, or ALTER SYSTEM SET it for all.",
-    "drop_owned_stmt": "Name its objects: DROP them, and REVOKE what it was granted.",
-    "reassign_owned_stmt": "Name its objects: ALTER … OWNER TO.",
     "alter_table_stmt": "Create another table, and INSERT … SELECT into it.",
     "refresh_mat_view_stmt": "A materialized view is always fresh.",
     "vacuum_stmt": "Nothing needs it.",

@@ -10,12 +10,16 @@ from eddyline.sql.catalog_view import ItemKind
 
 __all__ = [
     "ALL_RIGHTS",
+    "AlterDefaultPrivileges",
     "AlterOwner",
     "AlterRole",
+    "AlterRoleSettings",
     "CreateRole",
+    "DropOwned",
     "DropRole",
     "GrantRights",
     "GrantRoles",
+    "ReassignOwned",
     "RenameRole",
     "says_a_password",
 ]
@@ -46,6 +50,46 @@ class CreateRole:
 class AlterRole:
     name: str
     attributes: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class AlterRoleSettings:
+    """``role`` None: everybody.  ``database``: in which; None: whichever.  ``name`` None: all settings.
+
+    ``values`` None: none any more.  ``of_database``: it was said of the database, not of a role.
+    """
+
+    role: str | None
+    database: str | None
+    name: str | None
+    values: tuple[str, ...] | None
+    of_database: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ReassignOwned:
+    roles: tuple[str, ...]
+    new_owner: str
+
+
+@dataclass(frozen=True, slots=True)
+class DropOwned:
+    roles: tuple[str, ...]
+    cascade: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class AlterDefaultPrivileges:
+    """``owners``: whose new objects are meant; none: the current role's.  ``schemas``: in which; none: anywhere.
+    The rest as in ``GrantRights``."""
+
+    owners: tuple[str, ...]
+    schemas: tuple[str, ...]
+    grant: bool
+    kind: str
+    rights: tuple[str, ...]
+    grantees: tuple[str | None, ...]
+    option: bool = False
 
 
 @dataclass(frozen=True, slots=True)

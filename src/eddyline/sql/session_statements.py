@@ -42,6 +42,7 @@ __all__ = [
     "bind_show",
     "bind_show_replica",
     "bind_transaction",
+    "setting_change",
 ]
 
 
@@ -111,16 +112,23 @@ def bind_set(binding: StatementBinding) -> Statement:
 
 def bind_alter_system(binding: StatementBinding) -> Statement:
     """ALTER SYSTEM SET and RESET."""
-    parsed = binding.parsed
-    node = parsed.node.setstmt
+    return AlterSystem(*setting_change(binding.parsed.node.setstmt, binding.parsed))
+
+
+def setting_change(node: AstNode, parsed: ParsedStatement) -> tuple[str | None, tuple[str, ...] | None]:
+    """The setting, None for all, and its values, None for its default."""
     name = str(node.name).lower()
     match enum_name(node, "kind"):
         case "VAR_SET_VALUE":
-            return AlterSystem(name, tuple(_setting_value(arg, parsed) for arg in node.args))
+            return name, tuple(_setting_value(arg, parsed) for arg in node.args)
         case "VAR_RESET_ALL":
-            return AlterSystem(None, None)
+            return None, None
+        case "VAR_SET_DEFAULT" | "VAR_RESET":
+            return name, None
+        case "VAR_SET_MULTI":
+            raise unsupported(f"SET {node.name} there")
         case _:
-            return AlterSystem(name, None)
+            raise unsupported("SET … FROM CURRENT")
 
 
 def bind_alter_replica(binding: StatementBinding) -> Statement:

@@ -17,12 +17,16 @@ from eddyline.repr.types import SqlType
 from eddyline.sql.catalog_view import CatalogItem, ColumnDef, ItemKind
 from eddyline.sql.query import BoundQuery
 from eddyline.sql.role_statements import (
+    AlterDefaultPrivileges,
     AlterOwner,
     AlterRole,
+    AlterRoleSettings,
     CreateRole,
+    DropOwned,
     DropRole,
     GrantRights,
     GrantRoles,
+    ReassignOwned,
     RenameRole,
 )
 
@@ -492,7 +496,11 @@ Statement: TypeAlias = (
     | DropSchema
     | AlterRename
     | AlterOwner
+    | AlterDefaultPrivileges
     | AlterRole
+    | AlterRoleSettings
+    | DropOwned
+    | ReassignOwned
     | CreateRole
     | DropRole
     | GrantRights
