@@ -198,15 +198,12 @@ def test_tags_messages_details_and_hints_are_postgresqls(
         ALTER ROLE ALL SET statement_timeout = '1h'
         ALTER ROLE CURRENT_USER RESET statement_timeout
     """
-    postgres_only = {
-        "ALTER ROLE q1 SET statement_timeout = 'x'": 'Valid units for this parameter are "us", "ms", "s", "min", "h", and "d".',
-    }
     for line in filter(None, map(str.strip, script.splitlines())):
         if "work_mem" in line:
             assert said(session, line)[0] in ("3D000", "42704")
             continue
         mine, theirs = said(session, line), said_by_postgres(oracle, line)
-        if line in postgres_only or mine[0] in ("42704", "42601"):
+        if mine[0] in ("42704", "42601"):
             mine, theirs = mine[:2], theirs[:2]  # hints of our own
         assert mine == theirs, line
 

@@ -21,7 +21,9 @@ def test_roles_rights_and_owners_outlive_a_crash() -> None:
     Session(first).execute_script(
         "CREATE TABLE t (a int); CREATE TABLE kept (a int); CREATE ROLE grp NOINHERIT; "
         " CREATE ROLE ann LOGIN IN ROLE grp;"
-        "GRANT SELECT ON t TO ann; GRANT INSERT ON kept TO grp; ALTER TABLE t OWNER TO grp"
+        "GRANT SELECT ON t TO ann; GRANT INSERT ON kept TO grp; ALTER TABLE t OWNER TO grp;"
+        "ALTER DEFAULT PRIVILEGES IN SCHEMA public GRANT SELECT ON TABLES TO ann;"
+        "ALTER ROLE ann SET lock_timeout = '7s'; ALTER ROLE ALL IN DATABASE postgres SET lock_timeout = 1"
     )
     before = first.catalog.snapshot().access
     left = files.crash(rng)
@@ -30,6 +32,9 @@ def test_roles_rights_and_owners_outlive_a_crash() -> None:
     try:
         assert again.catalog.snapshot().access == before
         session = Session(again, "ann")
+        assert session.setting("lock_timeout") == "7s"
+        Session(again).execute("CREATE TABLE later (a int)")
+        session.execute("SELECT a FROM later")
         session.execute("SELECT a FROM t")
         with pytest.raises(DatabaseError, match="permission denied for table kept"):
             session.execute("SELECT a FROM kept")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import psycopg
 import pytest
 
@@ -39,3 +41,25 @@ def test_roles_hold_for_clients() -> None:
             assert newcomer.execute("SELECT rolsuper FROM pg_roles WHERE rolname = current_user").fetchall() == [
                 (True,)
             ]
+
+
+def test_settings_of_a_role_come_with_its_connections_and_give_way_to_those_of_the_client() -> None:
+    with ServedDatabase() as served:
+        where = f"host={served.host} port={served.port} dbname=postgres"
+        with psycopg.connect(where, user="postgres", autocommit=True) as root:
+            root.execute("CREATE ROLE ann LOGIN")
+            root.execute("ALTER ROLE ann SET TimeZone = 'Asia/Tokyo'")
+            root.execute("ALTER ROLE ann SET idle_session_timeout = '100ms'")
+            root.execute("ALTER DATABASE postgres SET max_result_size = '1kB'")
+        with psycopg.connect(where, user="ann", autocommit=True) as ann:
+            assert ann.info.parameter_status("TimeZone") == "Asia/Tokyo"
+            with pytest.raises(psycopg.errors.ProgramLimitExceeded):
+                ann.execute("SELECT repeat('x', 3000)")
+            time.sleep(0.5)
+            with pytest.raises(psycopg.OperationalError, match="idle-session timeout"):
+                ann.execute("SELECT 1")
+        options = "-c TimeZone=UTC -c idle_session_timeout=0 -c max_result_size=1MB"
+        with psycopg.connect(where, user="ann", autocommit=True, options=options) as ann:
+            assert ann.info.parameter_status("TimeZone") == "UTC"
+            ann.execute("SELECT repeat('x', 3000)")
+            assert ann.execute("SHOW idle_session_timeout").fetchone() == ("0",)
