@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from eddyline.expr.array_layout import literal_from_values
 from eddyline.expr.ir import And, Call, Cast, Column, Expr, FilterStep, Literal, Or, Parameter
 from eddyline.plan.facts import IndexFacts
-from eddyline.plan.fast_path import ConstantPlan, PeekPlan, fast_path, substitute_in_fast_path
+from eddyline.plan.fast_path import MAX_KEYS, ConstantPlan, PeekPlan, fast_path, substitute_in_fast_path
 from eddyline.plan.optimize import optimize
 from eddyline.plan.relation import Constant, Distinct, Filter, Get, Map, Project, Relation
-from eddyline.repr.types import BIGINT, BOOLEAN, INTEGER, NUMERIC, SMALLINT, TEXT, VARCHAR, SqlType, numeric
+from eddyline.repr.types import BIGINT, BOOLEAN, INTEGER, NUMERIC, SMALLINT, TEXT, VARCHAR, Kind, SqlType, numeric
 
 from .build import R, S, col, eq, gt, lit
 
@@ -148,3 +149,71 @@ def test_constants_need_no_dataflow() -> None:
     assert found.rows == ((1,), (2,))
     assert found.mfp.steps == (FilterStep(gt(0, lit(1))),)
     assert BOOLEAN not in found.mfp.types
+
+
+INTEGERS = SqlType(Kind.INTEGER_ARRAY)
+BIGINTS = SqlType(Kind.BIGINT_ARRAY)
+
+
+def any_of(value: Expr, array: Expr) -> Call:
+    return Call("any_eq", (value, array), BOOLEAN)
+
+
+def array_of(*values: object, of: SqlType = BIGINTS) -> Literal:
+    return Literal(literal_from_values(list(values), of), of)  # type: ignore[arg-type]  # ints and None
+
+
+def test_an_array_stands_for_each_of_its_elements() -> None:
+    peek = plan(Filter(R, (any_of(col(0), array_of(3, 1, None, 3)),)), BY_0)
+    assert peek.literal_keys() == ((3,), (1,)) and not peek.mfp.steps
+    assert plan(Filter(R, (any_of(col(0), array_of()),)), BY_0).literal_keys() == ()
+    both = Filter(R, (any_of(col(0), array_of(3, 1)), eq(1, lit(7))))
+    assert plan(both, BY_10).literal_keys() == ((7, 3), (7, 1))
+    listed = Or((eq(1, lit(7)), eq(1, lit(8))))
+    assert plan(Filter(R, (any_of(col(0), array_of(3, 1)), listed)), BY_10).literal_keys() == (
+        (7, 3), (7, 1), (8, 3), (8, 1),
+    )  # fmt: skip
+    arrays = Filter(R, (any_of(col(0), array_of(3, 1)), any_of(col(1), array_of(5, 6))))
+    assert plan(arrays, BY_10).literal_keys() == ((5, 3), (5, 1), (6, 3), (6, 1))
+
+
+def test_an_array_that_is_a_parameter_is_counted_when_it_is_known() -> None:
+    peek = plan(Filter(R, (any_of(col(0), Parameter(1, BIGINTS)), eq(1, Parameter(2, BIGINT)))), BY_10)
+    for array, keys, many in (
+        (array_of(4, 5), ((9, 4), (9, 5)), False),
+        (Literal(None, BIGINTS), (), False),
+        (array_of(*range(MAX_KEYS)), None, False),
+        (array_of(*range(MAX_KEYS + 1)), None, True),
+    ):
+        bound = substitute_in_fast_path(peek, (array, Literal(9, BIGINT)))
+        assert isinstance(bound, PeekPlan) and bound.too_many() is many
+        if keys is not None:
+            assert bound.literal_keys() == keys
+
+
+def test_more_elements_than_keys_are_looked_up_are_a_walk() -> None:
+    peek = plan(Filter(R, (any_of(col(0), array_of(*range(MAX_KEYS + 1))),)), BY_0)
+    assert peek.literal_keys() is None and len(peek.mfp.steps) == 1
+
+
+def test_an_array_of_another_width_is_looked_up_and_one_of_another_kind_is_not() -> None:
+    small = Get("x", (SMALLINT,))
+    by = IndexFacts("ix", "x", (0,), small.types)
+    wide = any_of(Cast(Column(0, SMALLINT), BIGINT, False), array_of(5, 70_000))
+    assert plan(Filter(small, (wide,)), by).literal_keys() == ((5,),)
+    large = Get("y", (BIGINT,))
+    narrow = any_of(Column(0, BIGINT), Cast(Parameter(1, INTEGERS), BIGINTS, False))
+    peek = plan(Filter(large, (narrow,)), IndexFacts("iy", "y", (0,), large.types))
+    bound = substitute_in_fast_path(peek, (array_of(5, 6, of=INTEGERS),))
+    assert isinstance(bound, PeekPlan) and bound.literal_keys() == ((5,), (6,))
+    numerics = any_of(Cast(Column(0, SMALLINT), NUMERIC, False), Parameter(1, SqlType(Kind.NUMERIC_ARRAY)))
+    assert plan(Filter(small, (numerics,)), by).literal_keys() is None
+
+
+def test_what_is_not_that_one_of_the_elements_is_equal_is_no_lookup() -> None:
+    for predicate in (
+        Call("any_ne", (col(0), array_of(1)), BOOLEAN),
+        Call("all_eq", (col(0), array_of(1)), BOOLEAN),
+        Or((any_of(col(0), array_of(1)), any_of(col(0), array_of(2)))),
+    ):
+        assert plan(Filter(R, (predicate,)), BY_0).literal_keys() is None

@@ -160,7 +160,7 @@ def point_node(engine: Engine, plan: LookupNode, key_columns: Mapping[str, tuple
 
 def _point(engine: Engine, plan: PeekPlan, given: Sequence[SqlType]) -> Point | None:
     """``given``: types of what a row that asks gives."""
-    if plan.keys is None or len(plan.keys) != 1 or plan.mfp.steps or is_log(plan.index):
+    if plan.keys is None or len(plan.keys) != 1 or plan.each or plan.mfp.steps or is_log(plan.index):
         return None
     probe = point_probe(plan.key_types, engine.hasher)
     sources = [_source(e, t, given) for e, t in zip(plan.keys[0], plan.key_types, strict=True)]
@@ -221,7 +221,7 @@ def _types(plan: LookupNode) -> tuple[SqlType, ...]:
 def _bound(plan: PeekPlan, key_columns: Mapping[str, tuple[int, ...]]) -> dict[int, Expr]:
     """What the lookup makes its output columns equal to."""
     columns = key_columns.get(plan.index)
-    if columns is None or plan.keys is None or len(plan.keys) != 1:
+    if columns is None or plan.keys is None or len(plan.keys) != 1 or plan.each:
         return {}
     by_column = dict(zip(columns, plan.keys[0], strict=True))
     return {out: by_column[c] for out, c in enumerate(plan.mfp.projection) if c in by_column}

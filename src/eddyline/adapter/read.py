@@ -289,6 +289,8 @@ def _join_lookups(
     with _time_held(context, tuple(dict.fromkeys(p.index for p in lookups)), stored, plan.tables, as_of) as at:
 
         def look(peek: PeekPlan) -> Batch | None:
+            if peek.too_many():
+                return None
             if peek.from_storage:
                 return _stored_rows(context, peek, at)
             asked = Peek(peek.index, "", at, peek.key_types, peek.literal_keys(), peek.mfp, bounds=wanted.bounds)
@@ -420,7 +422,8 @@ def _prepared(context: ReadContext, plan: ReadPlan, parameters: Sequence[Literal
     if isinstance(plan.fast, PeekPlan) and not plan.clocked:
         fast = substitute_in_fast_path(plan.fast, parameters) if plan.parameterised else plan.fast
         assert isinstance(fast, PeekPlan)
-        return fast
+        if not fast.too_many():
+            return fast
     relation = plan.relation
     if plan.parameterised:
         relation = substitute_parameters(relation, parameters)

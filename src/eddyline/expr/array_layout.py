@@ -150,6 +150,12 @@ def nested_of(value: LiteralValue, array: SqlType) -> Nested:
     return _folded([literal_of(cell, element) for cell in cells], lengths)
 
 
+def elements_of_literal(value: LiteralValue, array: SqlType) -> list[LiteralValue]:
+    """As ``nested_of``, in one list whatever the dimensions.  O(elements)."""
+    element = element_type(array)
+    return [literal_of(cell, element) for cell in split_parts(bytes.fromhex(str(value)), cell_width(element)).cells]
+
+
 def _folded(items: list[Any], lengths: Sequence[int]) -> list[Any]:
     for length in reversed(lengths[1:]):
         items = [items[i : i + length] for i in range(0, len(items), length)]

@@ -105,10 +105,15 @@ def _fast_path_lines(plan: FastPath, names: Names) -> list[str]:
             if plan.keys is None:
                 first = f"Fast path: walk of {title}"
             else:
-                keys = ", ".join("(" + ", ".join(describe(e) for e in key) + ")" for key in plan.keys)
+                keys = ", ".join(_key(plan, key) for key in plan.keys)
                 first = f"Fast path: lookup in {title}, key {keys}"
             width = len(columns) if columns is not None else None
             return [first, *_mfp_lines(plan.mfp, width, columns)]
+
+
+def _key(plan: PeekPlan, key: tuple[Expr, ...]) -> str:
+    values = (f"ANY ({describe(e)})" if i in plan.each else describe(e) for i, e in enumerate(key))
+    return f"({', '.join(values)})"
 
 
 def _index_title(plan: PeekPlan, names: Names) -> str:

@@ -6,10 +6,11 @@ import itertools
 import math
 from collections.abc import Sequence
 from decimal import Decimal
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import msgspec
 
+from eddyline.expr.array_layout import elements_of_literal
 from eddyline.expr.ir import (
     Call,
     Cast,
@@ -29,7 +30,7 @@ from eddyline.plan.mfp import MfpBuilder
 from eddyline.plan.parameters import bind_parameters
 from eddyline.plan.predicates import conjuncts, is_constant, lossless_cast
 from eddyline.plan.relation import Constant, Filter, Get, Map, Project, Relation
-from eddyline.repr.types import Kind, SqlType
+from eddyline.repr.types import Kind, SqlType, element_type, is_array
 
 __all__ = [
     "MAX_KEYS",
@@ -53,7 +54,8 @@ class PeekPlan(msgspec.Struct, frozen=True):
     """Read index ``index`` on ``on`` (or ``on`` itself, by its stored key): the rows with one of ``keys`` (None: all),
     then ``mfp``.
 
-    A key has one literal or parameter for each of the index's key columns, whose types are ``key_types``.
+    A key has one literal or parameter for each of the index's key columns, whose types are ``key_types``.  At the
+    positions ``each`` it is an array instead, whose elements are values of the column, each of them.
     """
 
     index: str
@@ -61,6 +63,7 @@ class PeekPlan(msgspec.Struct, frozen=True):
     key_types: tuple[SqlType, ...]
     keys: tuple[tuple[Expr, ...], ...] | None
     mfp: Mfp
+    each: tuple[int, ...] = ()
 
     @property
     def from_storage(self) -> bool:
@@ -74,11 +77,20 @@ class PeekPlan(msgspec.Struct, frozen=True):
             return None
         found: dict[tuple[object, ...], tuple[LiteralValue, ...]] = {}
         for key in self.keys:
-            values = [_as_stored(e, t) for e, t in zip(key, self.key_types, strict=True)]
-            if None not in values:
-                identity = tuple(_identity(v, t) for v, t in zip(values, self.key_types, strict=True))
-                found.setdefault(identity, tuple(values))
+            sides = [_elements(e) if i in self.each else (_value(e),) for i, e in enumerate(key)]
+            for combination in itertools.product(*sides):
+                values = [_as_stored(v, t) for v, t in zip(combination, self.key_types, strict=True)]
+                if None not in values:
+                    identity = tuple(_identity(v, t) for v, t in zip(values, self.key_types, strict=True))
+                    found.setdefault(identity, tuple(values))
         return tuple(found.values())
+
+    def too_many(self) -> bool:
+        """Whether its arrays come to more keys than are looked up.  No parameters may be left."""
+        if not self.each or self.keys is None:
+            return False
+        sizes = (math.prod(len(_elements(key[i])) for i in self.each) for key in self.keys)
+        return sum(sizes) > MAX_KEYS
 
 
 class ConstantPlan(msgspec.Struct, frozen=True):
@@ -116,9 +128,9 @@ def fast_path(relation: Relation, indexes: Sequence[IndexFacts], stored: Sequenc
     for index in (*keyed, *sorted(own, key=lambda i: -len(i.key))):
         lookup = _lookup(index, found)
         if lookup is not None:
-            keys, used = lookup
+            keys, each, used = lookup
             mfp = _through(relation.types, chain, used)
-            return PeekPlan(index.id, on, _key_types(index), keys, mfp)
+            return PeekPlan(index.id, on, _key_types(index), keys, mfp, each)
     if not own:
         return None
     return PeekPlan(own[0].id, on, _key_types(own[0]), None, _through(relation.types, chain, frozenset()))
@@ -142,7 +154,7 @@ def substitute_in_fast_path(plan: FastPath, literals: Sequence[Literal]) -> Fast
     keys = plan.keys
     if keys is not None:
         keys = tuple(tuple(bind_parameters(e, literals) for e in key) for key in keys)
-    return PeekPlan(plan.index, plan.on, plan.key_types, keys, mfp)
+    return PeekPlan(plan.index, plan.on, plan.key_types, keys, mfp, plan.each)
 
 
 def substitute_in_mfp(mfp: Mfp, literals: Sequence[Literal]) -> Mfp:
@@ -175,7 +187,13 @@ def _through(types: Sequence[SqlType], chain: Sequence[Map | Filter | Project], 
     return builder.build()
 
 
-Alternative: TypeAlias = dict[int, Expr]
+class EachOf(NamedTuple):
+    """The elements of an array, a literal or a parameter."""
+
+    array: Expr
+
+
+Alternative: TypeAlias = dict[int, Expr | EachOf]
 
 
 def _equalities(
@@ -201,7 +219,11 @@ def _equalities(
 
 
 def _alternatives(predicate: Expr) -> list[Alternative] | None:
-    """The predicate as alternatives over one set of columns: ``a = 1``, ``a = 1 OR a = 2``, ``(a, b) IN (…)``."""
+    """The predicate as alternatives over one set of columns: ``a = 1``, ``a = 1 OR a = 2``, ``(a, b) IN (…)``, and
+    ``a = ANY (array)``, which is one of its own."""
+    members = _membership(predicate)
+    if members is not None:
+        return [members]
     branches = predicate.args if isinstance(predicate, Or) else (predicate,)
     alternatives: list[Alternative] = []
     for branch in branches:
@@ -230,6 +252,19 @@ def _equality(predicate: Expr) -> tuple[int, Expr] | None:
     return (side.index, value)
 
 
+def _membership(predicate: Expr) -> Alternative | None:
+    """The column and the array, if the predicate is that the column equals one of its elements."""
+    if not isinstance(predicate, Call) or predicate.func != "any_eq":
+        return None
+    side, array = _uncast(predicate.args[0]), predicate.args[1]
+    if isinstance(array, Cast) and is_constant(array.input) and is_array(array.input.type):
+        given, wanted = element_type(array.input.type), element_type(array.type)
+        array = array.input if _comparable(wanted, given) and lossless_cast(given, wanted) else array
+    if not is_constant(array) or not isinstance(side, Column):
+        return None
+    return {side.index: EachOf(array)} if _comparable(side.type, element_type(array.type)) else None
+
+
 def _uncast(expr: Expr) -> Expr:
     """A column or a parameter without a cast that changes neither what it is nor what it equals."""
     plain = isinstance(expr, Cast) and isinstance(expr.input, (Column, Parameter))
@@ -253,8 +288,9 @@ def _comparable(column: SqlType, value: SqlType) -> bool:
 
 def _lookup(
     index: IndexFacts, found: Sequence[tuple[int, list[Alternative]]]
-) -> tuple[tuple[tuple[Expr, ...], ...], frozenset[int]] | None:
-    """(keys, ids of the predicates that they stand for) if the predicates give every key column a value."""
+) -> tuple[tuple[tuple[Expr, ...], ...], tuple[int, ...], frozenset[int]] | None:
+    """(keys, where they are arrays, ids of the predicates that they stand for) if the predicates give every key column
+    a value."""
     missing = set(index.key)
     used: list[int] = []
     factors: list[list[Alternative]] = []
@@ -264,25 +300,41 @@ def _lookup(
             missing -= columns
             used.append(predicate)
             factors.append(alternatives)
-    count = 1
-    for factor in factors:
-        count *= len(factor)
+    count = math.prod(_size(factor) for factor in factors)
     if missing or count > MAX_KEYS:
         return None
     if count > 1 and any(index.types[c].kind is Kind.INTERVAL for c in index.key):
         return None  # two spellings of one interval would be two keys
     keys: list[tuple[Expr, ...]] = []
+    each: list[int] = []
     for combination in itertools.product(*factors):
         values = {c: v for alternative in combination for c, v in alternative.items()}
-        keys.append(tuple(values[c] for c in index.key))
-    return tuple(keys), frozenset(used)
+        key = [values[c] for c in index.key]
+        each = [i for i, v in enumerate(key) if isinstance(v, EachOf)]  # the same for all: an array stands alone
+        keys.append(tuple(v.array if isinstance(v, EachOf) else v for v in key))
+    return tuple(keys), tuple(each), frozenset(used)
 
 
-def _as_stored(expr: Expr, column: SqlType) -> LiteralValue:
-    """The value in the column's representation; None if no value of the column equals it."""
+def _size(factor: list[Alternative]) -> int:
+    """How many keys it makes, as far as the plan knows."""
+    arrays = [v.array for v in factor[0].values() if isinstance(v, EachOf)]
+    return len(_elements(arrays[0])) if arrays and isinstance(arrays[0], Literal) else len(factor)
+
+
+def _value(expr: Expr) -> LiteralValue:
     if not isinstance(expr, Literal):
         raise TypeError(f"a key is not a literal: {expr}")
-    value = expr.value
+    return expr.value
+
+
+def _elements(array: Expr) -> list[LiteralValue]:
+    """Of all its dimensions; none of NULL."""
+    value = _value(array)
+    return [] if value is None else elements_of_literal(value, array.type)
+
+
+def _as_stored(value: LiteralValue, column: SqlType) -> LiteralValue:
+    """The value in the column's representation; None if no value of the column equals it."""
     if value is None:
         return None
     if column.kind in _INTEGER_BITS:

@@ -167,7 +167,7 @@ def keyed_by(plan: PeekPlan, rows: Sequence[Sequence[Literal]]) -> PeekPlan | No
             return row[expr.index - _FIRST_KEY] if keyed and isinstance(expr, Parameter) else expr
 
         keys += [tuple(value(e) if isinstance(e, Parameter) else rewrite(e, value) for e in key) for key in plan.keys]
-    return PeekPlan(plan.index, plan.on, plan.key_types, tuple(keys), plan.mfp)
+    return PeekPlan(plan.index, plan.on, plan.key_types, tuple(keys), plan.mfp, plan.each)
 
 
 def peeks_of(plan: LookupNode) -> Iterator[PeekPlan]:
