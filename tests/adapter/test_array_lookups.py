@@ -12,8 +12,6 @@ import pytest
 
 import eddyline
 
-ROWS = 400
-
 
 @pytest.fixture(scope="module")
 def db() -> Iterator[eddyline.Connection]:
@@ -25,8 +23,9 @@ def db() -> Iterator[eddyline.Connection]:
         connection.execute(f"CREATE TABLE keyed ({columns}, PRIMARY KEY (i))")
         connection.execute(f"CREATE TABLE plain ({columns})")
         connection.execute(
-            """INSERT INTO plain SELECT k, nullif(k % 50, 7), k % 90, 'x' || k % 60, 'y' || k % 60, k / 4.0, k % 70 / 8.0,
-               DATE '2020-01-01' + k % 40, ('00000000-0000-0000-0000-' || lpad((k % 30)::text, 12, '0'))::uuid, k % 20 / 2.0
+            """INSERT INTO plain SELECT k, nullif(k % 50, 7), k % 90, 'x' || k % 60, 'y' || k % 60, k / 4.0,
+               k % 70 / 8.0, DATE '2020-01-01' + k % 40,
+               ('00000000-0000-0000-0000-' || lpad((k % 30)::text, 12, '0'))::uuid, k % 20 / 2.0
                FROM generate_series(1, 400) AS k"""
         )
         connection.execute("INSERT INTO keyed SELECT * FROM plain")
