@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-import eddyline
-from bench.isolation.load import Window, beside, capacity, lower_to_share, run_streams, settle
+from bench.isolation.load import Stream, Window, beside, capacity, lower_to_share, run_streams, settle
 from bench.isolation.reads import churning, looking_inside, streams
 from bench.isolation.samples import Samples
+from bench.isolation.sessions import Database
 
 __all__ = ["HydrationFigures", "measure_hydration"]
 
@@ -23,9 +24,21 @@ class HydrationFigures:
     cycles: list[float]
 
 
-def measure_hydration(db: eddyline.Connection, window: Window, rates: dict[str, float]) -> HydrationFigures:
-    """``rates``: those of another arm, to be used here as well; if there are none yet, this arm's are noted there."""
-    asked, inside = streams(), looking_inside()
+def measure_hydration(
+    db: Database,
+    window: Window,
+    rates: dict[str, float],
+    *,
+    asked: Sequence[Stream] | None = None,
+    inside: Stream | None = None,
+    settle: Callable[[], None] = settle,
+) -> HydrationFigures:
+    """``rates``: those of another arm, to be used here as well; if there are none yet, this arm's are noted there.
+
+    ``asked``: what is measured at once, ``inside``: after that, by itself; None: what an embedded database is asked.
+    """
+    asked = streams() if asked is None else asked
+    inside = looking_inside() if inside is None else inside
     capacities = {stream.name: capacity(db, stream, window.for_s / 15) for stream in (*asked, inside)}
     if not rates:
         for share in (asked, [inside]):

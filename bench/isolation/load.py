@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 
-import eddyline
 from bench.isolation.anatomy import Probe
 from bench.isolation.samples import Samples
+from bench.isolation.sessions import Database, Session
 
 __all__ = [
     "LOAD",
@@ -52,7 +52,7 @@ class Stream:
 
     name: str
     per_s: float
-    body: Callable[[eddyline.Connection], Body]
+    body: Callable[[Session], Body]
     clients: int = _CLIENTS
     samples: Samples = field(default_factory=Samples)
 
@@ -99,7 +99,7 @@ class _Arrivals:
         return ages
 
 
-def run_streams(db: eddyline.Connection, streams: Sequence[Stream], for_s: float) -> dict[str, Samples]:
+def run_streams(db: Database, streams: Sequence[Stream], for_s: float) -> dict[str, Samples]:
     """All streams at once for ``for_s`` seconds; the samples by name.  Whatever a read raises is raised here."""
     failures: list[Exception] = []
     with ExitStack() as stack:
@@ -162,7 +162,7 @@ def _measured(body: Body) -> Iterator[Body]:
         probe.close()
 
 
-def capacity(db: eddyline.Connection, stream: Stream, for_s: float) -> float:
+def capacity(db: Database, stream: Stream, for_s: float) -> float:
     """How many reads of the stream one client gets answered a second, one after the other."""
     counts: list[float] = []
 
@@ -190,7 +190,7 @@ def lower_to_share(streams: Sequence[Stream], capacities: Sequence[float]) -> No
             stream.per_s *= LOAD / load
 
 
-def measured_rates(db: eddyline.Connection, streams: Sequence[Stream], for_s: float) -> dict[str, float]:
+def measured_rates(db: Database, streams: Sequence[Stream], for_s: float) -> dict[str, float]:
     """Rates at which each stream asks for ``LOAD`` of what it gets when the clients of all of them ask without pause,
     beside whatever else goes on; reads/s by name."""
     counts = {stream.name: 0 for stream in streams}

@@ -7,9 +7,9 @@ import threading
 import time
 from collections.abc import Callable
 
-import eddyline
 from bench.isolation.arms import HOT_ROWS, SENT
 from bench.isolation.load import Body, Stream
+from bench.isolation.sessions import Database, Session
 
 __all__ = [
     "HERE_STRICT",
@@ -17,8 +17,12 @@ __all__ = [
     "RANGES",
     "SENT_SERIALIZABLE",
     "SENT_STRICT",
+    "SERIALIZABLE",
+    "STRICT",
     "churning",
+    "introspection",
     "looking_inside",
+    "lookups",
     "streams",
 ]
 
@@ -40,7 +44,7 @@ class WrongAnswerError(AssertionError):
     """What is measured must also be right."""
 
 
-def lookups(isolation: str, session: eddyline.Connection) -> Body:
+def lookups(isolation: str, session: Session) -> Body:
     session.execute(f"SET transaction_isolation = '{isolation}'")
     cursor = session.cursor()
 
@@ -52,7 +56,7 @@ def lookups(isolation: str, session: eddyline.Connection) -> Body:
     return look_up
 
 
-def ranges(session: eddyline.Connection) -> Body:
+def ranges(session: Session) -> Body:
     session.execute(f"SET transaction_isolation = '{SERIALIZABLE}'")
     cursor = session.cursor()
 
@@ -65,7 +69,7 @@ def ranges(session: eddyline.Connection) -> Body:
     return count
 
 
-def introspection(session: eddyline.Connection) -> Body:
+def introspection(session: Session) -> Body:
     cursor = session.cursor()
 
     def look(n: int) -> None:
@@ -90,7 +94,7 @@ def looking_inside() -> Stream:
     return Stream(INTROSPECTION, _LOOKUPS_PER_S, introspection)
 
 
-def churning(db: eddyline.Connection, cycles: list[float], loops: int = 2) -> list[Callable[[threading.Event], None]]:
+def churning(db: Database, cycles: list[float], loops: int = 2) -> list[Callable[[threading.Event], None]]:
     """Closed loops that create a view over the big table, wait until it is hydrated, and drop it; seconds per cycle."""
 
     def churn(loop: int, stop: threading.Event) -> None:
@@ -102,7 +106,7 @@ def churning(db: eddyline.Connection, cycles: list[float], loops: int = 2) -> li
                     f"CREATE MATERIALIZED VIEW {name} AS SELECT g, count(*) AS c, sum(v) AS s FROM big GROUP BY g"
                 )
                 session.execute(f"CREATE INDEX {name}_g ON {name} (g)")
-                session.wait_hydrated(f"{name}_g")
+                session.wait_hydrated(name)
                 session.execute(f"DROP MATERIALIZED VIEW {name}")
                 cycles.append(time.perf_counter() - start)
                 n += 1

@@ -15,9 +15,13 @@ class Targets:
         self._rows: list[tuple[str, str, str]] = []
         self._missed: list[str] = []
 
+    def table(self) -> list[str]:
+        """Without reasons."""
+        found = ["| target, 2 cores | figure | |", "|---|--:|---|"]
+        return found + [f"| {text} | {figure} | {verdict} |" for text, figure, verdict in self._rows]
+
     def lines(self) -> list[str]:
-        found = ["## Targets", "", "| target, 2 cores | figure | |", "|---|--:|---|"]
-        found += [f"| {text} | {figure} | {verdict} |" for text, figure, verdict in self._rows]
+        found = ["## Targets", "", *self.table()]
         if self._missed:
             found += ["", "## Why targets are missed", "", *self._missed]
         return found

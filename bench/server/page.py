@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bench.server.hydration import WireIsolationFigures, measure_wire_isolation
+from bench.isolation.arms import SOLO, TWO, UNSLICED
+from bench.isolation.targets import Targets
+from bench.server.hydration import INTROSPECTION, LOOKUPS, LOOKUPS_SERIALIZABLE, WireFigures, measure_wire_isolation
 from bench.server.lookups import LookupFigures, fill, measure_served_lookups
 from bench.server.peers import both
 from bench.server.writes import CopyFigures, InsertFigures, measure_commits, measure_copy
 
-__all__ = ["SERVER_TEXT", "ServerFigures", "measure_server", "server_lines"]
+__all__ = ["SERVER_TEXT", "ServerFigures", "isolation_lines", "measure_server", "server_lines"]
 
 _LOOKUPS_WANTED = {("prepared", 1): 0.5, ("prepared", 32): 0.3}
 _COMMITS_WANTED = 3.0
@@ -22,7 +24,7 @@ class ServerFigures:
     lookups: Sequence[LookupFigures]
     commits: InsertFigures
     copies: Sequence[CopyFigures]
-    isolation: Sequence[WireIsolationFigures]
+    isolation: WireFigures
 
 
 def measure_server(*, quick: bool) -> ServerFigures:
@@ -33,8 +35,7 @@ def measure_server(*, quick: bool) -> ServerFigures:
         lookups = measure_served_lookups(postgres, eddyline, rounds=rounds, for_s=for_s)
         commits = measure_commits(postgres, eddyline, samples=1000 if quick else 5000)
         copies = measure_copy(postgres, eddyline, rows=200_000 if quick else 1_000_000, rounds=rounds)
-    isolation = measure_wire_isolation(big_rows=1_000_000, for_s=6.0 if quick else 20.0)
-    return ServerFigures(lookups, commits, copies, isolation)
+    return ServerFigures(lookups, commits, copies, measure_wire_isolation(quick=quick))
 
 
 def server_lines(figures: ServerFigures) -> list[str]:
@@ -62,17 +63,42 @@ def server_lines(figures: ServerFigures) -> list[str]:
         f"| {_told(f.ratio >= _COPY_WANTED, '≥ 1×')} |"
         for f in figures.copies
     ]
-    lines += [
+    return [*lines, "", *isolation_lines(figures.isolation)]
+
+
+def isolation_lines(figures: WireFigures) -> list[str]:
+    """What was reached, and all figures, of the isolation bench over the wire."""
+    two, targets = figures[TWO], Targets()
+    for stream in (LOOKUPS, LOOKUPS_SERIALIZABLE):
+        for q, limit in ((0.5, 1.5), (0.99, 3.0)):
+            text = f"over the wire, {stream}, hydration: p{100 * q:.0f} over idle"
+            targets.ratio_at_most(text, two.hydrating[stream], two.idle[stream], q, limit)
+    for arm, least in ((UNSLICED, 100.0), (SOLO, 5.0)):
+        for stream in (LOOKUPS, LOOKUPS_SERIALIZABLE):
+            text = f"over the wire, {stream}, hydration: p99 of {arm} over two runtimes'"
+            targets.ratio_at_least(text, figures[arm].hydrating[stream], two.hydrating[stream], 0.99, least)
+    inside = two.hydrating[INTROSPECTION]
+    targets.quantile_at_most("over the wire, introspection, hydration", inside, 0.99, 50.0)
+    lines = [
+        *targets.table(),
         "",
-        "| lookups over the wire | idle: p50 / p99 ms | views hydrating: p50 / p99 / longest ms | lookups | views |",
-        "|---|--:|--:|--:|--:|",
+        "| over the wire: arm; reads | samples | idle: p50 / p99 ms | views hydrating: p50 / p99 / worst ms | unanswered |",
     ]
-    lines += [
-        f"| {f.layout} | {f.idle_p50:.2f} / {f.idle_p99:.2f} "
-        f"| {f.hydrating_p50:.2f} / {f.hydrating_p99:.2f} / {f.hydrating_longest:.1f} | {f.samples:,} | {f.views} |"
-        for f in figures.isolation
-    ]
-    return lines
+    lines.append("|---|--:|--:|--:|--:|")
+    for arm, found in figures.items():
+        for stream, busy in found.hydrating.items():
+            idle = found.idle[stream]
+            lines.append(
+                f"| {arm}; {stream} | {len(busy)} | {_ms(idle.quantile_ms(0.5))} / {_ms(idle.quantile_ms(0.99))} "
+                f"| {_ms(busy.quantile_ms(0.5))} / {_ms(busy.quantile_ms(0.99))} / {busy.worst_ms:.1f} "
+                f"| {len(busy.unanswered_ms)} |"
+            )
+    views = ", ".join(f"{arm} {len(found.cycles)}" for arm, found in figures.items())
+    return [*lines, "", f"Views made, hydrated and dropped meanwhile: {views}."]
+
+
+def _ms(value: float | None) -> str:
+    return "–" if value is None else f"{value:.2f}"
 
 
 def _told(met: bool, wanted: str) -> str:
@@ -83,6 +109,9 @@ SERVER_TEXT = """
 `eddyline serve --data` and PostgreSQL 15 with its usual settings, each in processes of its own on this machine, with
 their directories in one file system, syncing every commit; clients over loopback.  *Point lookups*: a row by primary
 key, 100,000 rows, pgbench on one thread.  The servers run in turns; ratios are medians of the rounds' own.  *COPY*:
-four columns, from psycopg, into an empty table.  *Lookups over the wire*: 100 a second by four psycopg clients through
-an index, from when each was due, while two other clients create, read and drop views over a table of 1,000,000 rows.
+four columns, from psycopg, into an empty table.  *Over the wire*: the arms, reads and method of
+[the isolation bench](benchmarks-isolation.md), of servers in memory: 50 lookups a second of each kind by four psycopg
+clients each, through an index, then as many reads of `mz_introspection.mz_dataflows`, from when each was due, the same
+in each arm; meanwhile two other clients create, read and drop views over a table of 1,000,000 rows.  A dash: too few
+samples.
 """

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import psycopg
 
+from bench.server.arms import MODULE, UNSLICED_OPTION
 from eddyline.testing.postgres import PostgresServer
 
 __all__ = ["EDDYLINE", "POSTGRES", "Connection", "Peer", "both", "eddyline_server"]
@@ -26,9 +27,12 @@ Connection = psycopg.Connection[tuple[object, ...]]
 
 @dataclass(frozen=True)
 class Peer:
+    """``process``: its id; 0 where nobody asks."""
+
     name: str
     port: int
     user: str = "postgres"
+    process: int = 0
 
     def connect(self) -> Connection:
         """In autocommit."""
@@ -36,9 +40,12 @@ class Peer:
 
 
 @contextmanager
-def eddyline_server(data: Path | None, *, interactive: bool = True) -> Iterator[Peer]:
-    """A process of its own, ended by SIGTERM.  ``interactive``: two runtimes in the replica."""
-    command = [sys.executable, "-m", "eddyline", "serve", "--listen", "127.0.0.1:0"]
+def eddyline_server(data: Path | None, *, interactive: bool = True, unsliced: bool = False) -> Iterator[Peer]:
+    """A process of its own, ended by SIGTERM.  ``interactive``: two runtimes in the replica; ``unsliced``: see
+    ``bench.isolation.arms``."""
+    command = [sys.executable, "-m", MODULE, "serve", "--listen", "127.0.0.1:0"]
+    if unsliced:
+        command.append(UNSLICED_OPTION)
     if data is not None:
         command += ["--data", str(data)]
     if not interactive:
@@ -55,7 +62,7 @@ def eddyline_server(data: Path | None, *, interactive: bool = True) -> Iterator[
         else:
             raise RuntimeError("the server did not start: " + "".join(said))
         threading.Thread(target=process.stderr.read, daemon=True).start()
-        yield Peer(EDDYLINE, int(found[1]))
+        yield Peer(EDDYLINE, int(found[1]), process=process.pid)
     finally:
         process.send_signal(signal.SIGTERM)
         try:

@@ -28,7 +28,7 @@ SETUP = (
 OWNERS = """
     SELECT relname, relkind, rolname FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace
     JOIN pg_roles r ON r.oid = relowner WHERE nspname IN ('w', 'x') AND relkind IN ('r', 'v', 'm') ORDER BY 1"""
-SCHEMAS = "SELECT nspname, rolname FROM pg_namespace JOIN pg_roles r ON r.oid = nspowner WHERE nspname IN ('w', 'x')"
+SCHEMAS = "SELECT nspname, rolname FROM pg_namespace JOIN pg_roles r ON r.oid = nspowner WHERE nspname IN ('w', 'x') ORDER BY 1"
 DEFAULTS = """
     SELECT rolname, coalesce(nspname, ''), defaclobjtype FROM pg_default_acl
     JOIN pg_roles r ON r.oid = defaclrole LEFT JOIN pg_namespace n ON n.oid = defaclnamespace ORDER BY 1, 2, 3"""
@@ -310,8 +310,8 @@ def test_settings_are_shown_and_go_with_their_role(engine: Engine) -> None:
         """CREATE ROLE ann; ALTER ROLE ann SET search_path = a, "B c"; ALTER ROLE ann SET lock_timeout = 5;
            ALTER DATABASE postgres SET lock_timeout = '1h'; ALTER ROLE ann IN DATABASE postgres SET lock_timeout = 7"""
     )
-    assert rows(root, "SELECT rolconfig FROM pg_roles WHERE rolname = 'ann'") == [
-        (['search_path=a, "B c"', "lock_timeout=5ms"],)
+    assert rows(root, "SELECT array_to_string(rolconfig, ' + ') FROM pg_roles WHERE rolname = 'ann'") == [
+        ('search_path=a, "B c" + lock_timeout=5ms',)
     ]
     shown = """SELECT rolname, datname, array_to_string(setconfig, ' + ') FROM pg_db_role_setting s
                LEFT JOIN pg_database d ON d.oid = setdatabase LEFT JOIN pg_roles r ON r.oid = setrole ORDER BY 1, 2"""

@@ -279,7 +279,8 @@ class AccessRules:
             rules = rules.with_owner(key, role_id)
         for where in (None,) if schema is None else (None, schema):
             for grant in rules.default_grants(role_id, where, kind).grants:
-                rules = rules.granting(key, grant)
+                if grant.grantee != role_id:  # who has all rights
+                    rules = rules.granting(key, grant)
         return rules
 
     def with_settings(self, changed: RoleSettings) -> AccessRules:

@@ -43,7 +43,7 @@ def _changed(
 ) -> DefaultGrants:
     grants = {(g.grantee, g.right): g for g in found.grants}
     for grantee in grantees:
-        if grantee == owner.id:
+        if grantee == owner.id and found.schema is None:
             if not statement.grant:
                 raise unsupported("REVOKE from the owner", hint="Make another role the owner.")
             continue  # which has all rights

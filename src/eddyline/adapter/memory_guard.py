@@ -39,6 +39,8 @@ _RELIEF_S: Final = 0.25
 _TRIM_EVERY_S: Final = 5.0
 #: what holds less than this part of the limit is not worth stopping for its size
 _WORTHWHILE: Final = 32
+#: a statement of which nobody knows the size is not to blame before it has lasted so long
+_GROWN_S: Final = 0.1
 
 
 class Stoppable(Protocol):
@@ -92,10 +94,10 @@ class MemoryGuard:
         self._lock = threading.Lock()
         self._limit: int | None = None  # guarded by _lock, like the next three
         self._refusal: tuple[int, int] | None = None  # (bytes in use, limit)
-        self._statements: dict[Stoppable, None] = {}  # oldest first
+        self._statements: dict[Stoppable, float] = {}  # when they began, oldest first
         self._thread: threading.Thread | None = None
-        self._closed = False
         self._changed = threading.Event()
+        self._closed = threading.Event()
         # Of the thread alone:
         self._stopped: Stoppable | None = None
         self._patient_until = 0.0
@@ -115,7 +117,7 @@ class MemoryGuard:
     def under_way(self, statement: Stoppable) -> Iterator[None]:
         """While a statement runs that may be stopped."""
         with self._lock:
-            self._statements[statement] = None
+            self._statements[statement] = self._clock()
         try:
             yield
         finally:
@@ -128,7 +130,7 @@ class MemoryGuard:
         """The limit from now on, in bytes; None: none."""
         with self._lock:
             self._limit = limit
-            if limit is not None and self._thread is None and self._threads and not self._closed:
+            if limit is not None and self._thread is None and self._threads and not self._closed.is_set():
                 self._thread = threading.Thread(target=self._run, name="memory-guard", daemon=True)
                 self._thread.start()
         self._changed.set()
@@ -136,14 +138,14 @@ class MemoryGuard:
     def close(self) -> None:
         """Ends the thread.  Twice is harmless."""
         with self._lock:
-            self._closed = True
+            self._closed.set()
             thread = self._thread
         self._changed.set()
         if thread is not None and thread is not threading.current_thread():
             thread.join()
 
     def _run(self) -> None:
-        while not self._closed:
+        while not self._closed.is_set():
             self._changed.clear()
             try:
                 pause = self.look()
@@ -191,7 +193,8 @@ class MemoryGuard:
 
     def _stop_largest(self, used: int, limit: int, now: float) -> None:
         with self._lock:
-            statements = list(self._statements)
+            begun = dict(self._statements)
+        statements = list(begun)
         if self._stopped is not None and self._stopped not in statements:
             self._stopped, self._trim_at = None, now  # what it held is free: given back, and looked at, first
             return
@@ -201,9 +204,10 @@ class MemoryGuard:
         builds = self._relief.builds_under_way()
         weights: list[tuple[int, Stoppable | str]] = [(held.get(s.reading or "", 0), s) for s in statements]
         weights += [(held.get(b, 0), b) for b in builds]
-        weight, largest = max(weights, key=lambda w: w[0], default=(0, None))
+        large = [w for w in weights if w[0] >= worthwhile]
         # Small ones are not to blame, but one whose size nobody knows may be: the one that began last.
-        victim = largest if weight >= worthwhile else next(iter((*reversed(statements), *builds)), None)
+        grown = [s for s in reversed(statements) if begun[s] <= now - _GROWN_S]
+        victim = max(large, key=lambda w: w[0])[1] if large else next(iter((*grown, *builds)), None)
         if victim is None:
             if not self._helpless:
                 self._helpless = True
