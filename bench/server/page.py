@@ -82,9 +82,9 @@ def isolation_lines(figures: WireFigures) -> list[str]:
     lines = [
         *targets.table(),
         "",
-        "| over the wire: arm; reads | samples | idle: p50 / p99 ms | views hydrating: p50 / p99 / worst ms | unanswered |",
+        "| over the wire: arm; reads | samples | idle: p50 / p99 ms | hydration: p50 / p99 / worst ms | unanswered |",
+        "|---|--:|--:|--:|--:|",
     ]
-    lines.append("|---|--:|--:|--:|--:|")
     for arm, found in figures.items():
         for stream, busy in found.hydrating.items():
             idle = found.idle[stream]

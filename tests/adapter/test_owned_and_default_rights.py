@@ -28,7 +28,9 @@ SETUP = (
 OWNERS = """
     SELECT relname, relkind, rolname FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace
     JOIN pg_roles r ON r.oid = relowner WHERE nspname IN ('w', 'x') AND relkind IN ('r', 'v', 'm') ORDER BY 1"""
-SCHEMAS = "SELECT nspname, rolname FROM pg_namespace JOIN pg_roles r ON r.oid = nspowner WHERE nspname IN ('w', 'x') ORDER BY 1"
+SCHEMAS = """
+    SELECT nspname, rolname FROM pg_namespace JOIN pg_roles r ON r.oid = nspowner WHERE nspname IN ('w', 'x')
+    ORDER BY 1"""
 DEFAULTS = """
     SELECT rolname, coalesce(nspname, ''), defaclobjtype FROM pg_default_acl
     JOIN pg_roles r ON r.oid = defaclrole LEFT JOIN pg_namespace n ON n.oid = defaclnamespace ORDER BY 1, 2, 3"""
@@ -82,7 +84,7 @@ def statement(rng: random.Random) -> str:
             f"CREATE VIEW v1 AS SELECT a FROM {table}",
             f"DROP TABLE {table}",
             "CREATE SCHEMA x",
-            f"CREATE SCHEMA x AUTHORIZATION {role}",
+            f"ALTER SCHEMA x OWNER TO {role}",
             f"CREATE TABLE x.{table} (a int)",
             "DROP SCHEMA x",
             f"REASSIGN OWNED BY {role} TO {other}",
@@ -152,7 +154,8 @@ def test_tags_messages_details_and_hints_are_postgresqls(
         oracle.execute(text)
     script = """
         GRANT q1 TO q2
-        CREATE SCHEMA x AUTHORIZATION q0
+        CREATE SCHEMA x
+        ALTER SCHEMA x OWNER TO q0
         SET ROLE q0
         CREATE TABLE owned (a int)
         CREATE VIEW owned_view AS SELECT a FROM owned
@@ -329,7 +332,7 @@ def test_settings_are_shown_and_go_with_their_role(engine: Engine) -> None:
 def test_what_is_dropped_with_its_owner_leaves_nothing_running(engine: Engine) -> None:
     root = Session(engine)
     root.execute_script(
-        """CREATE ROLE ann; CREATE SCHEMA own AUTHORIZATION ann; SET ROLE ann; SET search_path = own;
+        """CREATE ROLE ann; CREATE SCHEMA own; ALTER SCHEMA own OWNER TO ann; SET ROLE ann; SET search_path = own;
            CREATE TABLE t (a int PRIMARY KEY); INSERT INTO t VALUES (1);
            CREATE VIEW v AS SELECT a, count(*) AS n FROM t GROUP BY a; CREATE INDEX i ON v (a);
            CREATE MATERIALIZED VIEW m AS SELECT sum(n) AS s FROM v; CREATE INDEX j ON m (s)"""
