@@ -96,6 +96,23 @@ def test_it_goes_together_with_other_conditions(db: eddyline.Connection, where: 
         assert answers[0] == answers[1], (numbers, texts)
 
 
+def test_long_lists_of_constants_are_looked_up_too(db: eddyline.Connection) -> None:
+    numbers = ", ".join(str(k % 130) for k in range(0, 900, 7))
+    names = ", ".join(f"'x{k}'" for k in range(90))
+    for where in (
+        f"i IN ({numbers})",
+        f"s IN ({numbers}, NULL) AND t IN ({names})",
+        f"t IN ({names}) AND i > 100",
+        f"t IN ({names}) AND i IN ({numbers})",
+        f"i NOT IN ({numbers})",
+        f"s IN ({numbers}) OR t IN ('x1')",
+        f"(s, t) IN ({', '.join(f'({k % 50}, {chr(39)}x{k % 60}{chr(39)})' for k in range(80))})",
+    ):
+        answers = [found(db, f"SELECT i, s, t FROM {o} WHERE {where}") for o in ("keyed", "plain")]
+        assert answers[0] == answers[1], where
+    assert "lookup" in str(db.execute(f"EXPLAIN SELECT * FROM keyed WHERE i IN ({numbers})").fetchall()[0][0])
+
+
 def test_views_joins_and_limits(db: eddyline.Connection) -> None:
     names = ["x1", "x2", "x77", None, "x2"]
     for text in (

@@ -7,7 +7,7 @@ from eddyline.expr.ir import And, Call, Cast, Column, Expr, FilterStep, Literal,
 from eddyline.plan.facts import IndexFacts
 from eddyline.plan.fast_path import MAX_KEYS, ConstantPlan, PeekPlan, fast_path, substitute_in_fast_path
 from eddyline.plan.optimize import optimize
-from eddyline.plan.relation import Constant, Distinct, Filter, Get, Map, Project, Relation
+from eddyline.plan.relation import Constant, Distinct, Filter, Get, Join, JoinKind, Map, Project, Relation
 from eddyline.repr.types import BIGINT, BOOLEAN, INTEGER, NUMERIC, SMALLINT, TEXT, VARCHAR, Kind, SqlType, numeric
 
 from .build import R, S, col, eq, gt, lit
@@ -217,3 +217,19 @@ def test_what_is_not_that_one_of_the_elements_is_equal_is_no_lookup() -> None:
         Or((any_of(col(0), array_of(1)), any_of(col(0), array_of(2)))),
     ):
         assert plan(Filter(R, (predicate,)), BY_0).literal_keys() is None
+
+
+def test_a_long_list_is_a_lookup_of_each_of_its_rows_and_no_walk() -> None:
+    listed = Join(JoinKind.SEMI, R, Constant(((3,), (1,), (None,), (3,)), (BIGINT,)), (eq(0, 2),))
+    assert plan(listed, BY_0).literal_keys() == ((3,), (1,))
+    assert plan(Filter(listed, (eq(1, lit(7)), gt(0, lit(2)))), BY_10).literal_keys() == ((7, 3), (7, 1))
+    assert plan(Project(listed, (1,)), BY_0).mfp.projection == (1,)
+    assert fast_path(listed, [BY_10]) is None, "an index that is not looked up would have to be walked"
+    other = Join(JoinKind.SEMI, R, Constant(((3,),), (BIGINT,)), (gt(0, col(2)),))
+    assert fast_path(other, [BY_0]) is None
+    pairs = Join(JoinKind.SEMI, R, Constant(((1, 2), (3, 4)), (BIGINT, BIGINT)), (eq(0, 2), eq(1, 3)))
+    assert plan(pairs, BY_10).literal_keys() == ((2, 1), (4, 3))
+    none = Join(JoinKind.ANTI, R, Constant(((3,),), (BIGINT,)), (eq(0, 2),))
+    assert fast_path(none, [BY_0]) is None
+    many = Join(JoinKind.SEMI, R, Constant(tuple((i,) for i in range(MAX_KEYS + 1)), (BIGINT,)), (eq(0, 2),))
+    assert fast_path(many, [BY_0]) is None

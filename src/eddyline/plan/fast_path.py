@@ -29,7 +29,7 @@ from eddyline.plan.facts import IndexFacts
 from eddyline.plan.mfp import MfpBuilder
 from eddyline.plan.parameters import bind_parameters
 from eddyline.plan.predicates import conjuncts, is_constant, lossless_cast
-from eddyline.plan.relation import Constant, Filter, Get, Map, Project, Relation
+from eddyline.plan.relation import Constant, Filter, Get, Join, JoinKind, Map, Project, Relation
 from eddyline.repr.types import Kind, SqlType, element_type, is_array
 
 __all__ = [
@@ -110,12 +110,19 @@ def fast_path(relation: Relation, indexes: Sequence[IndexFacts], stored: Sequenc
     ``stored``: keys by which storage itself finds the rows of a table, with the table's id as theirs.  Lookups prefer
     them, since storage is never behind; they are no way to read everything.
     """
-    chain: list[Map | Filter | Project] = []
-    while isinstance(relation, (Map, Filter, Project)):
-        chain.append(relation)
-        relation = relation.input
+    chain: list[Map | Filter | Project | Join] = []
+    while True:
+        if isinstance(relation, (Map, Filter, Project)):
+            chain.append(relation)
+            relation = relation.input
+        elif isinstance(relation, Join) and _is_listed(relation):
+            chain.append(relation)
+            relation = relation.left
+        else:
+            break
     chain.reverse()
-    if isinstance(relation, Constant):
+    lists = {id(node) for node in chain if isinstance(node, Join)}
+    if isinstance(relation, Constant) and not lists:
         return ConstantPlan(relation.rows, relation.types, _through(relation.types, chain, frozenset()))
     if not isinstance(relation, Get):
         return None
@@ -129,9 +136,11 @@ def fast_path(relation: Relation, indexes: Sequence[IndexFacts], stored: Sequenc
         lookup = _lookup(index, found)
         if lookup is not None:
             keys, each, used = lookup
+            if not lists <= used:
+                continue  # no step of an mfp says that
             mfp = _through(relation.types, chain, used)
             return PeekPlan(index.id, on, _key_types(index), keys, mfp, each)
-    if not own:
+    if not own or lists:
         return None
     return PeekPlan(own[0].id, on, _key_types(own[0]), None, _through(relation.types, chain, frozenset()))
 
@@ -173,8 +182,13 @@ def _key_types(index: IndexFacts) -> tuple[SqlType, ...]:
     return tuple(index.types[c] for c in index.key)
 
 
-def _through(types: Sequence[SqlType], chain: Sequence[Map | Filter | Project], used: frozenset[int]) -> Mfp:
-    """The chain as one Mfp, without the predicates whose ids are in ``used``."""
+def _is_listed(join: Join) -> bool:
+    """Whether it is what a long IN list becomes: rows that have one of these constants."""
+    return join.kind is JoinKind.SEMI and isinstance(join.right, Constant)
+
+
+def _through(types: Sequence[SqlType], chain: Sequence[Map | Filter | Project | Join], used: frozenset[int]) -> Mfp:
+    """The chain as one Mfp, without the predicates and lists, whose ids are in ``used``: all lists are."""
     builder = MfpBuilder(types)
     for node in chain:
         match node:
@@ -197,9 +211,9 @@ Alternative: TypeAlias = dict[int, Expr | EachOf]
 
 
 def _equalities(
-    types: Sequence[SqlType], chain: Sequence[Map | Filter | Project]
+    types: Sequence[SqlType], chain: Sequence[Map | Filter | Project | Join]
 ) -> list[tuple[int, list[Alternative]]]:
-    """(id of the predicate, its alternatives) for each predicate that says: these columns have one of these values."""
+    """(id of the predicate or list, its alternatives) for each that says: these columns have one of these values."""
     builder = MfpBuilder(types)
     found: list[tuple[int, list[Alternative]]] = []
     for node in chain:
@@ -215,7 +229,33 @@ def _equalities(
                         alternatives = _alternatives(resolved)
                         if alternatives is not None:
                             found.append((id(predicate), alternatives))
+            case Join():
+                listed = _listed_alternatives(node, builder, len(types))
+                if listed is not None:
+                    found.append((id(node), listed))
     return found
+
+
+def _listed_alternatives(node: Join, builder: MfpBuilder, width: int) -> list[Alternative] | None:
+    """A row of the list each, if ON equates columns with those of the list, and says no more."""
+    assert isinstance(node.right, Constant)
+    offset = len(node.left.types)
+    pairs: list[tuple[int, int]] = []
+    for predicate in conjuncts(node.on):
+        if not isinstance(predicate, Call) or predicate.func != "eq":
+            return None
+        sides = sorted((_uncast(a) for a in predicate.args), key=lambda a: max(columns_of(a), default=-1))
+        value = sides[1]
+        if not isinstance(value, Column) or value.index < offset or any(c >= offset for c in columns_of(sides[0])):
+            return None
+        column = _uncast(builder.resolve(sides[0]))
+        if not isinstance(column, Column) or column.index >= width or not _comparable(column.type, value.type):
+            return None
+        pairs.append((column.index, value.index - offset))
+    if not pairs or len({column for column, _ in pairs}) < len(pairs):
+        return None
+    types = node.right.types
+    return [{column: Literal(row[at], types[at]) for column, at in pairs} for row in node.right.rows] or None
 
 
 def _alternatives(predicate: Expr) -> list[Alternative] | None:
