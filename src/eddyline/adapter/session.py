@@ -104,10 +104,10 @@ class Session:
         """The value in force; 42704."""
         return self._settings.get(name)
 
-    def set(self, name: str, value: str) -> None:
-        """As SET does; 42704, 55P02, 22023, 42501."""
+    def begin_with(self, name: str, value: str) -> None:
+        """As SET does, and what RESET goes back to: what a client asks for as it comes.  42704, 55P02, 22023, 42501."""
         if self._role.become(st.Set(name.lower(), (value,))) is None:
-            self._settings.set(name, (value,), local=False)
+            self._settings.begin_with(name, value)
 
     def duration_s(self, name: str) -> float | None:
         """The setting of that name, which is a duration; None for none."""

@@ -251,6 +251,11 @@ class Settings:
         session, role = self.get("session_authorization"), self.get("role")
         return (session if role == "none" else role), session
 
+    def begin_with(self, name: str, value: str) -> None:
+        """What is in force where nothing is set.  42704, 55P02, 22023."""
+        self.login = {**self.login, setting_key(name): checked_value(name, (value,), verbatim=True)}
+        self._in_force = None
+
     def get(self, name: str) -> str:
         """The value in force; 42704 for an unknown name."""
         setting = _known(name)
@@ -330,7 +335,7 @@ def checked_value(name: str, values: tuple[str, ...] | None) -> str | None: ...
 def checked_value(name: str, values: tuple[str, ...] | None, *, verbatim: bool = False) -> str | None:
     """What of a session's setting is stored; None for its default.  42704, 55P02, 22023.
 
-    ``verbatim``: the value is one that was stored.
+    ``verbatim``: the value is as it is stored and shown, names in it quoted where they must be.
     """
     setting, key = _known(name), name.lower()
     if setting.check is None:

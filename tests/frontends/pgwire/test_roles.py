@@ -63,3 +63,13 @@ def test_settings_of_a_role_come_with_its_connections_and_give_way_to_those_of_t
             assert ann.info.parameter_status("TimeZone") == "UTC"
             ann.execute("SELECT repeat('x', 3000)")
             assert ann.execute("SHOW idle_session_timeout").fetchone() == ("0",)
+            for text in (
+                "SET TimeZone = 'Europe/Rome'",
+                "RESET TimeZone",
+                "SET TimeZone = 'Europe/Rome'",
+                "DISCARD ALL",
+            ):
+                ann.execute(text)
+            assert ann.info.parameter_status("TimeZone") == "UTC"
+        with psycopg.connect(where, user="ann", options='-c search_path=one,"Two\\ words"') as ann:
+            assert ann.execute("SHOW search_path").fetchone() == ('one,"Two words"',)

@@ -243,7 +243,7 @@ class Backend:
         conversation = Conversation(session, self._wake)
         self._conversation = conversation
         for name, value in settings.items():
-            session.set(name, value)
+            session.begin_with(name, value)
         self._stage = _Stage.TALKING
         self._framing.trusted = True
         conversation.greet(self.process, secret)
