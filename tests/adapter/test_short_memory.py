@@ -263,6 +263,8 @@ def some_more() -> int:
 @pytest.mark.skipif(not can_be_watched(), reason="only Linux says how much memory is in use")
 def test_a_query_that_would_take_all_memory_is_stopped_and_the_next_one_answered(db: eddyline.Connection) -> None:
     db.execute(f"ALTER SYSTEM SET server_memory_limit = '{some_more()}B'")
+    shown = dict(line.rsplit(" ", 1) for line in db.metrics().splitlines() if line.startswith("eddyline_memory"))
+    assert 0 < float(shown["eddyline_memory_in_use_bytes"]) < float(shown["eddyline_memory_limit_bytes"])
     other = db.session()
     with pytest.raises(eddyline.OperationalError, match=r"was stopped: .* server_memory_limit") as error:
         db.execute("SELECT count(*) FROM (SELECT DISTINCT a.id, b.id, c.id FROM t a, t b, t c) AS d (x, y, z)")

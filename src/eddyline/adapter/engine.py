@@ -476,6 +476,7 @@ class Engine:
             interactive=self.interactive,
             hold_gap_us=gap,
             stored_bytes=self.store.nbytes(),
+            memory_limit_bytes=bytes_of(self.system.show(SERVER_MEMORY_LIMIT)),
             replica=self._replica_labels(),
             processes=processes,
         )

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
+from eddyline.adapter.memory_use import anonymous_bytes, can_be_watched
 from eddyline.compute.measures import BOUNDS_S, Durations
 from eddyline.compute.placement import Role
 from eddyline.errors import Error
@@ -96,6 +97,7 @@ def exposition(
     interactive: bool,
     hold_gap_us: int | None,
     stored_bytes: int,
+    memory_limit_bytes: int | None,
     replica: Mapping[str, str],
     processes: Sequence[ProcessMeasures] = (),
 ) -> str:
@@ -109,7 +111,8 @@ def exposition(
 
     registry = CollectorRegistry(auto_describe=False)
     of_runtimes = _of_runtimes(metrics, runtimes, hold_gap_us, interactive=interactive)
-    registry.register(_Collected([*_of_database(metrics, stored_bytes, replica, processes), *of_runtimes]))
+    of_database = _of_database(metrics, stored_bytes, replica, processes)
+    registry.register(_Collected([*of_database, *_of_process(memory_limit_bytes), *of_runtimes]))
     text: bytes = generate_latest(registry)
     return text.decode()
 
@@ -171,6 +174,17 @@ def _of_database(
     for ordinal, measures in enumerate(processes):
         _add_histogram(gil, {"process": str(ordinal)}, measures.gil_holds, measures.gil_seconds)
     yield gil
+
+
+def _of_process(memory_limit_bytes: int | None) -> Iterator[Metric]:
+    if can_be_watched():
+        used = _family("memory_in_use_bytes", "Resident bytes of this process that no file backs.", "gauge")
+        used.add_sample(used.name, {}, anonymous_bytes())
+        yield used
+    if memory_limit_bytes is not None:
+        limit = _family("memory_limit_bytes", "The setting server_memory_limit.", "gauge")
+        limit.add_sample(limit.name, {}, memory_limit_bytes)
+        yield limit
 
 
 def _of_runtimes(
