@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 
 import psycopg
@@ -139,6 +140,32 @@ def test_a_statement_past_its_time_is_cancelled(pg: Connection, way: Callable[[C
         way(pg, FOREVER)
     pg.execute("SET statement_timeout = 0")
     assert pg.execute("SELECT 5").fetchone() == (5,)
+
+
+def test_a_copy_whose_client_is_slow_has_no_more_time_than_others(pg: Connection) -> None:
+    pg.execute("CREATE TABLE t (a int)")
+    pg.execute("SET statement_timeout = '100ms'")
+    with pytest.raises(errors.QueryCanceled, match="statement timeout"), pg.cursor().copy("COPY t FROM STDIN") as copy:
+        copy.write("1\n")
+        time.sleep(0.5)
+    assert pg.execute("SELECT count(*) FROM t").fetchone() == (0,)
+
+
+def test_a_copy_that_waits_for_its_client_is_stopped_for_want_of_memory(pg: Connection, served: ServedDatabase) -> None:
+    pg.execute("CREATE TABLE t (a int)")
+    engine, used = served.engine, [0]
+    usual, engine.memory = engine.memory, MemoryGuard(engine, used=lambda: used[0], trim=lambda: None, threads=False)
+    engine.memory.watch(1000)
+    try:
+        with pytest.raises(errors.OutOfMemory, match="was stopped"), pg.cursor().copy("COPY t FROM STDIN") as copy:
+            copy.write("1\n")
+            time.sleep(0.3)  # it has begun, and lasts longer than what is not looked at
+            used[0] = 1100
+            for _ in range(2):
+                engine.memory.look()
+    finally:
+        engine.memory = usual
+    assert pg.execute("SELECT count(*) FROM t").fetchone() == (0,)
 
 
 def test_a_statement_that_waits_for_a_lock_is_ended_by_either_timeout(

@@ -17,15 +17,19 @@ from eddyline.errors import Error, make_error
 __all__ = ["CopyIn"]
 
 _MOST_BYTES: Final = 4 << 20
+#: how often a statement that waits for data looks whether it is to end
+_LOOK_S: Final = 0.1
 
 
 class CopyIn:
     """``run``: executes the statement over the pieces of data; its outcome or its error is ``finish``'s.
 
+    ``check`` raises what the statement is to end with, as when its time is up, while it waits for data.
     One thread feeds, finishes or gives up; another runs.
     """
 
-    def __init__(self, run: Callable[[Iterator[bytes]], Outcome]) -> None:
+    def __init__(self, run: Callable[[Iterator[bytes]], Outcome], check: Callable[[], None]) -> None:
+        self._check = check
         self._changed = threading.Condition()
         self._pieces: deque[bytes] = deque()  # guarded by _changed, like the rest
         self._bytes = 0
@@ -52,15 +56,22 @@ class CopyIn:
     def _given(self) -> Iterator[bytes]:
         while True:
             with self._changed:
-                self._changed.wait_for(lambda: self._pieces or self._complete or self._reason is not None)
+                there = self._changed.wait_for(self._has_news, _LOOK_S)
                 if self._reason is not None:
                     raise self._reason
-                if not self._pieces:
-                    return
-                piece = self._pieces.popleft()
-                self._bytes -= len(piece)
-                self._changed.notify_all()
-            yield piece
+                piece = self._pieces.popleft() if self._pieces else None
+                if piece is not None:
+                    self._bytes -= len(piece)
+                    self._changed.notify_all()
+            if piece is not None:
+                yield piece
+            elif there:
+                return
+            else:
+                self._check()
+
+    def _has_news(self) -> bool:
+        return bool(self._pieces) or self._complete or self._reason is not None
 
     def _over(self) -> bool:
         return self._outcome is not None or self._failure is not None

@@ -57,7 +57,8 @@ class Copying:
     ) -> Generator[Any, Any, Outcome]:
         self._say(say.copy_response(b"G", copied.columns, binary=copied.binary))
         yield Send(self._output.take())
-        copy = CopyIn(lambda pieces: self._session.execute_bound(statement, arguments, file=pieces))
+        session = self._session
+        copy = CopyIn(lambda pieces: session.execute_bound(statement, arguments, file=pieces), session.check_running)
         self._incoming = copy
         reason = make_error("08006", "the connection was lost during COPY from stdin")
         try:
