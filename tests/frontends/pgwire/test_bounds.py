@@ -153,16 +153,18 @@ def test_a_copy_whose_client_is_slow_has_no_more_time_than_others(pg: Connection
 
 def test_a_copy_that_waits_for_its_client_is_stopped_for_want_of_memory(pg: Connection, served: ServedDatabase) -> None:
     pg.execute("CREATE TABLE t (a int)")
-    engine, used = served.engine, [0]
-    usual, engine.memory = engine.memory, MemoryGuard(engine, used=lambda: used[0], trim=lambda: None, threads=False)
-    engine.memory.watch(1000)
+    engine, used, now = served.engine, [0], [0.0]
+    usual = engine.memory
+    guard = MemoryGuard(engine, used=lambda: used[0], trim=lambda: None, clock=lambda: now[0], threads=False)
+    engine.memory = guard
+    guard.watch(1000)
     try:
         with pytest.raises(errors.OutOfMemory, match="was stopped"), pg.cursor().copy("COPY t FROM STDIN") as copy:
             copy.write("1\n")
-            time.sleep(0.3)  # it has begun, and lasts longer than what is not looked at
-            used[0] = 1100
+            wait_until(lambda: bool(guard._statements))
+            used[0], now[0] = 1100, 5.0
             for _ in range(2):
-                engine.memory.look()
+                guard.look()
     finally:
         engine.memory = usual
     assert pg.execute("SELECT count(*) FROM t").fetchone() == (0,)
