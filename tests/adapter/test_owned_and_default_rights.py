@@ -50,7 +50,7 @@ def oracle(postgres: PostgresServer) -> Iterator[psycopg.Connection[tuple[object
             yield connection
         finally:
             connection.execute("RESET ROLE")
-            connection.execute("DROP SCHEMA IF EXISTS w, x CASCADE")
+            connection.execute("DROP SCHEMA IF EXISTS w, x, postgres CASCADE")
             for (role,) in connection.execute("SELECT rolname FROM pg_roles WHERE rolname ~ '^q[0-9]$'").fetchall():
                 connection.execute(f"DROP OWNED BY {role} CASCADE")
                 connection.execute(f"DROP ROLE {role}")
@@ -85,6 +85,7 @@ def statement(rng: random.Random) -> str:
             f"DROP TABLE {table}",
             "CREATE SCHEMA x",
             f"ALTER SCHEMA x OWNER TO {role}",
+            f"CREATE SCHEMA x AUTHORIZATION {role}",
             f"CREATE TABLE x.{table} (a int)",
             "DROP SCHEMA x",
             f"REASSIGN OWNED BY {role} TO {other}",
@@ -154,8 +155,11 @@ def test_tags_messages_details_and_hints_are_postgresqls(
         oracle.execute(text)
     script = """
         GRANT q1 TO q2
-        CREATE SCHEMA x
-        ALTER SCHEMA x OWNER TO q0
+        CREATE SCHEMA x AUTHORIZATION q0
+        CREATE SCHEMA y AUTHORIZATION nobody
+        CREATE SCHEMA AUTHORIZATION q1
+        CREATE SCHEMA IF NOT EXISTS AUTHORIZATION q1
+        CREATE SCHEMA AUTHORIZATION CURRENT_USER
         SET ROLE q0
         CREATE TABLE owned (a int)
         CREATE VIEW owned_view AS SELECT a FROM owned

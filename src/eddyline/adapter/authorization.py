@@ -162,6 +162,8 @@ def authorize_definition(
         case st.CreateSchema():
             if not rules.allows(role, DATABASE_KEY, "CREATE"):
                 raise denied("database", "postgres")
+            if statement.owner is not None and rules.role(statement.owner).id not in rules.may_become(role):
+                raise make_error("42501", f'must be member of role "{statement.owner}"')
         case st.CreateTable() | st.CreateTableAs() | st.CreateView() | st.CreateMaterializedView():
             check_schema(rules, role, statement.schema, "CREATE")
             old = snapshot.find(statement.schema, statement.name)

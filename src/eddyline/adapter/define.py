@@ -108,7 +108,8 @@ def _defining(engine: Engine, statement: Definition, search_path: tuple[str, ...
         authorize_definition(snapshot, search_path, actor, statement)
         done = made.change(snapshot)
         if isinstance(statement, CreateSchema) and done.snapshot is not snapshot:
-            return replace(done, snapshot=done.snapshot.made_by(actor.id, schema_key(statement.name), "schema"))
+            owner = actor if statement.owner is None else snapshot.access.role(statement.owner)
+            return replace(done, snapshot=done.snapshot.made_by(owner.id, schema_key(statement.name), "schema"))
         if done.created is not None and done.created.id == made.id and done.created.kind is not ItemKind.INDEX:
             owned = done.snapshot.made_by(actor.id, made.id, "table", done.created.schema)
             return replace(done, snapshot=owned)

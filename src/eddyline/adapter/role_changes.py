@@ -42,6 +42,7 @@ from eddyline.sql.role_statements import (
     ReassignOwned,
     RenameRole,
 )
+from eddyline.sql.statements import CreateSchema
 
 __all__ = ["RoleStatement", "change_roles", "with_users"]
 
@@ -62,8 +63,8 @@ RoleStatement: TypeAlias = (
 
 
 def with_users(statement: Any, current: str, session: str) -> Any:
-    """The statement with names in place of CURRENT_USER and SESSION_USER; any other statement as it is."""
-    if not isinstance(statement, get_args(RoleStatement)):
+    """The statement with names in place of CURRENT_USER and SESSION_USER; one that names no roles as it is."""
+    if not isinstance(statement, (*get_args(RoleStatement), CreateSchema)):
         return statement
     names = {CURRENT_USER: current, SESSION_USER: session}
 

@@ -44,6 +44,7 @@ __all__ = [
     "bind_grant_role",
     "bind_reassign_owned",
     "bind_rename_role",
+    "role_name",
 ]
 
 #: stand for names that the session knows; no identifier has zeros
@@ -72,7 +73,8 @@ _RESERVED: Final = ("none", "public")
 _MD5: Final = re.compile("md5[0-9a-f]{32}")
 
 
-def _role_name(spec: AstNode) -> str:
+def role_name(spec: AstNode) -> str:
+    """The role's, or what stands for it; 42704 for PUBLIC, which is none."""
     match enum_name(spec, "roletype"):
         case "ROLESPEC_CURRENT_USER" | "ROLESPEC_CURRENT_ROLE":
             return CURRENT_USER
@@ -105,7 +107,7 @@ def _options(binding: StatementBinding, options: AstNode) -> tuple[dict[str, Any
                 raise make_error("42601", "conflicting or redundant options", position=binding.locate(option.location))
             attributes[attribute] = _value(binding, attribute, option)
         elif name in _MEMBERS:
-            members[_MEMBERS[name]] = tuple(_role_name(unwrap(r)) for r in option.arg.list.items)
+            members[_MEMBERS[name]] = tuple(role_name(unwrap(r)) for r in option.arg.list.items)
         else:
             raise unsupported(f"a role's {_SHOWN.get(name, name)}", position=binding.locate(option.location))
     return attributes, members
@@ -148,7 +150,7 @@ def bind_alter_role(binding: StatementBinding) -> AlterRole | GrantRoles:
     """ALTER ROLE; ALTER GROUP … ADD or DROP USER is a GRANT or a REVOKE."""
     node = binding.parsed.node
     attributes, members = _options(binding, node.options)
-    name = _role_name(node.role)
+    name = role_name(node.role)
     if members:
         return GrantRoles(node.action > 0, (name,), members["members"])
     return AlterRole(name, attributes)
@@ -157,7 +159,7 @@ def bind_alter_role(binding: StatementBinding) -> AlterRole | GrantRoles:
 def bind_alter_role_settings(binding: StatementBinding) -> AlterRoleSettings:
     """ALTER ROLE … [IN DATABASE …] SET and RESET."""
     node = binding.parsed.node
-    role = _role_name(node.role) if node.HasField("role") else None
+    role = role_name(node.role) if node.HasField("role") else None
     return AlterRoleSettings(role, node.database or None, *setting_change(node.setstmt, binding.parsed))
 
 
@@ -170,18 +172,18 @@ def bind_alter_database_settings(binding: StatementBinding) -> AlterRoleSettings
 
 def bind_reassign_owned(binding: StatementBinding) -> ReassignOwned:
     node = binding.parsed.node
-    return ReassignOwned(tuple(_role_name(unwrap(r)) for r in node.roles), _role_name(node.newrole))
+    return ReassignOwned(tuple(role_name(unwrap(r)) for r in node.roles), role_name(node.newrole))
 
 
 def bind_drop_owned(binding: StatementBinding) -> DropOwned:
     node = binding.parsed.node
     cascade = enum_name(node, "behavior") == "DROP_CASCADE"
-    return DropOwned(tuple(_role_name(unwrap(r)) for r in node.roles), cascade)
+    return DropOwned(tuple(role_name(unwrap(r)) for r in node.roles), cascade)
 
 
 def bind_drop_role(binding: StatementBinding) -> DropRole:
     node = binding.parsed.node
-    return DropRole(tuple(_role_name(unwrap(r)) for r in node.roles), node.missing_ok)
+    return DropRole(tuple(role_name(unwrap(r)) for r in node.roles), node.missing_ok)
 
 
 def bind_rename_role(binding: StatementBinding) -> RenameRole:
@@ -199,7 +201,7 @@ def bind_grant_role(binding: StatementBinding) -> GrantRoles:
             raise unsupported(f"WITH {str(given.defname).upper()} of a membership")
         option = True
     roles = tuple(str(unwrap(r).priv_name) for r in node.granted_roles)
-    return GrantRoles(node.is_grant, roles, tuple(_role_name(unwrap(r)) for r in node.grantee_roles), option)
+    return GrantRoles(node.is_grant, roles, tuple(role_name(unwrap(r)) for r in node.grantee_roles), option)
 
 
 def bind_grant(binding: StatementBinding) -> GrantRights:
@@ -234,7 +236,7 @@ def bind_alter_default_privileges(binding: StatementBinding) -> AlterDefaultPriv
     for option in map(unwrap, options):
         names = option.arg.list.items
         if option.defname == "roles":
-            owners = tuple(_role_name(unwrap(r)) for r in names)
+            owners = tuple(role_name(unwrap(r)) for r in names)
         else:
             schemas = name_list(names)
     kind = _GRANTED[what]
@@ -272,7 +274,7 @@ def _object(node: AstNode) -> tuple[str | None, str]:
 
 
 def _grantee(spec: AstNode) -> str | None:
-    return None if enum_name(spec, "roletype") == "ROLESPEC_PUBLIC" else _role_name(spec)
+    return None if enum_name(spec, "roletype") == "ROLESPEC_PUBLIC" else role_name(spec)
 
 
 def bind_alter_owner(binding: StatementBinding) -> AlterOwner | None:
@@ -285,7 +287,7 @@ def bind_alter_owner(binding: StatementBinding) -> AlterOwner | None:
         raise unsupported(f"ALTER {what.removeprefix('OBJECT_')} … OWNER TO")
     target = node.relation
     name = (target.schemaname or None, str(target.relname))
-    return AlterOwner(_KINDS[what], name, _role_name(unwrap(node.cmds[0]).newowner), node.missing_ok)
+    return AlterOwner(_KINDS[what], name, role_name(unwrap(node.cmds[0]).newowner), node.missing_ok)
 
 
 def bind_alter_schema_owner(binding: StatementBinding) -> AlterOwner:
@@ -293,4 +295,4 @@ def bind_alter_schema_owner(binding: StatementBinding) -> AlterOwner:
     what = enum_name(node, "object_type")
     if what != "OBJECT_SCHEMA":
         raise unsupported(f"ALTER {what.removeprefix('OBJECT_').replace('_', ' ')} … OWNER TO")
-    return AlterOwner(None, _object(node.object), _role_name(node.newowner))
+    return AlterOwner(None, _object(node.object), role_name(node.newowner))

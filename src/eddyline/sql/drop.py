@@ -6,6 +6,7 @@ from typing import Final
 
 from eddyline.errors import make_error, unsupported
 from eddyline.sql.ast import AstNode, enum_name, expect_fields, name_list, unwrap
+from eddyline.sql.bind_roles import role_name
 from eddyline.sql.catalog_view import ItemKind
 from eddyline.sql.named_objects import existing_relation
 from eddyline.sql.statement_binding import StatementBinding
@@ -56,12 +57,11 @@ def bind_truncate(binding: StatementBinding) -> Statement:
 
 def bind_create_schema(binding: StatementBinding) -> Statement:
     node = binding.parsed.node
-    if node.HasField("authrole"):
-        raise unsupported("CREATE SCHEMA AUTHORIZATION")
     if node.schema_elts:
         raise unsupported("CREATE SCHEMA with elements")
-    expect_fields(node, ("schemaname", "if_not_exists"))
-    return CreateSchema(node.schemaname, node.if_not_exists)
+    expect_fields(node, ("schemaname", "if_not_exists", "authrole"))
+    owner = role_name(node.authrole) if node.HasField("authrole") else None
+    return CreateSchema(node.schemaname or str(owner), node.if_not_exists, owner)
 
 
 def bind_rename(binding: StatementBinding) -> Statement:

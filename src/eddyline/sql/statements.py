@@ -300,8 +300,11 @@ class Drop:
 
 @dataclass(frozen=True, slots=True)
 class CreateSchema:
+    """``owner``: a role, or what ``bind_roles`` has for one that the session knows; None: who makes it."""
+
     name: str
     if_not_exists: bool = False
+    owner: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
