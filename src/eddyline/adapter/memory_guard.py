@@ -207,7 +207,8 @@ class MemoryGuard:
         large = [w for w in weights if w[0] >= worthwhile]
         # Small ones are not to blame, but one whose size nobody knows may be: the one that began last.
         grown = [s for s in reversed(statements) if begun[s] <= now - _GROWN_S]
-        victim = max(large, key=lambda w: w[0])[1] if large else next(iter((*grown, *builds)), None)
+        newest: Sequence[Stoppable | str] = (*grown, *builds)
+        victim = max(large, key=lambda w: w[0])[1] if large else next(iter(newest), None)
         if victim is None:
             if not self._helpless:
                 self._helpless = True
