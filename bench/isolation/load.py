@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from bench.isolation.anatomy import Probe
 from bench.isolation.samples import Samples
-from bench.isolation.sessions import Database, Session
+from bench.isolation.sessions import Database
 
 __all__ = [
     "LOAD",
@@ -52,7 +52,7 @@ class Stream:
 
     name: str
     per_s: float
-    body: Callable[[Session], Body]
+    body: Callable[[Any], Body]
     clients: int = _CLIENTS
     samples: Samples = field(default_factory=Samples)
 

@@ -19,23 +19,27 @@ def alter_default_privileges(snapshot: CatalogSnapshot, statement: AlterDefaultP
     42501 for the objects of a role that the actor is no member of, 42704, 3F000, 0LP01.
     """
     rules = snapshot.access
-    owners = [rules.role(name) for name in statement.owners] or [actor]
-    members = rules.may_become(actor)
-    for owner in owners:
-        if not actor.superuser and owner.id not in members:
-            raise make_error("42501", f'must be member of role "{owner.name}"')
-    for schema in statement.schemas:
-        refuse_system_schema(schema)
-        if schema not in snapshot.schemas:
-            raise make_error("3F000", f'schema "{schema}" does not exist')
     grantees = [PUBLIC if name is None else rules.role(name).id for name in statement.grantees]
     if statement.grant and statement.option and PUBLIC in grantees:
         raise make_error("0LP01", "grant options can only be granted to roles")
-    for owner in owners:
+    members = rules.may_become(actor)
+    for name in statement.owners or (actor.name,):
+        owner = rules.role(name)
+        if not actor.superuser and owner.id not in members:
+            raise make_error("42501", f'must be member of role "{owner.name}"')
         for schema in statement.schemas or (None,):
+            _check_schema(snapshot, schema)
             found = rules.default_grants(owner.id, schema, statement.kind)
             rules = rules.with_defaults(_changed(found, statement, owner, grantees))
     return Change(snapshot if rules is snapshot.access else snapshot.with_access(rules))
+
+
+def _check_schema(snapshot: CatalogSnapshot, schema: str | None) -> None:
+    if schema is None:
+        return
+    refuse_system_schema(schema)
+    if schema not in snapshot.schemas:
+        raise make_error("3F000", f'schema "{schema}" does not exist')
 
 
 def _changed(

@@ -105,10 +105,10 @@ def _defining(engine: Engine, statement: Definition, search_path: tuple[str, ...
     def change(snapshot: CatalogSnapshot) -> Change:
         # As it is in that version: its rights may have changed since.
         actor = snapshot.access.role(role.name)
+        owner = snapshot.access.role(statement.owner or role.name) if isinstance(statement, CreateSchema) else actor
         authorize_definition(snapshot, search_path, actor, statement)
         done = made.change(snapshot)
         if isinstance(statement, CreateSchema) and done.snapshot is not snapshot:
-            owner = actor if statement.owner is None else snapshot.access.role(statement.owner)
             return replace(done, snapshot=done.snapshot.made_by(owner.id, schema_key(statement.name), "schema"))
         if done.created is not None and done.created.id == made.id and done.created.kind is not ItemKind.INDEX:
             owned = done.snapshot.made_by(actor.id, made.id, "table", done.created.schema)
