@@ -64,7 +64,7 @@ RoleStatement: TypeAlias = (
 
 def with_users(statement: Any, current: str, session: str) -> Any:
     """The statement with names in place of CURRENT_USER and SESSION_USER; one that names no roles as it is."""
-    if not isinstance(statement, (*get_args(RoleStatement), CreateSchema)):
+    if not isinstance(statement, get_args(RoleStatement | CreateSchema)):
         return statement
     names = {CURRENT_USER: current, SESSION_USER: session}
 

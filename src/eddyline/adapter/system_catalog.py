@@ -301,6 +301,7 @@ class _Nothing:
     schemas: Mapping[str, Mapping[str, str]] = {}
     by_id: Mapping[str, CatalogItem] = {}
     access = AccessRules()
+    unbuilt: frozenset[str] = frozenset()
 
 
 class _Introspection:
