@@ -23,6 +23,9 @@ import psycopg
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from eddyline.adapter.memory_size import memory_size
+from eddyline.adapter.memory_use import ServerMemory, usual_limit
+from eddyline.adapter.restoring import open_engine
 from eddyline.errors import Error
 from eddyline.frontends.command_line import main
 from eddyline.frontends.serve import LoopTroubles, add_serve_arguments, serve_config
@@ -86,17 +89,20 @@ def check_conventions(text: str) -> None:
 
 def test_it_serves_clients_and_watchers_and_ends_on_sigterm() -> None:
     arguments = ("--listen", "127.0.0.1:0", "--http", "127.0.0.1:0", "--log-format", "json", "--max-connections", "7")
-    with serving(*arguments) as server:
+    with serving(*arguments, "--memory-limit", "64GB") as server:
         http = server.wait_for(r"http://127\.0\.0\.1:\d+")[0]
         port = int(server.wait_for(r"in memory.*psql -h 127\.0\.0\.1 -p (\d+)")[1])
         assert page(f"{http}/healthz") == (200, "ok\n") and page(f"{http}/readyz") == (200, "ready\n")
         with psycopg.connect(host="127.0.0.1", port=port, user="me", dbname="db", autocommit=True) as connection:
             assert connection.execute("SELECT 40 + 2").fetchone() == (42,)
+            assert connection.execute("SHOW server_memory_limit").fetchone() == ("64GB",)
             with pytest.raises(psycopg.errors.DivisionByZero):
                 connection.execute("SELECT 1/0")
             status, text = page(f"{http}/metrics")
             assert status == 200 and "eddyline_connections 1\n" in text and "eddyline_connection_limit 7\n" in text
             check_conventions(text)
+            limit = re.search(r"^eddyline_memory_limit_bytes (.*)$", text, re.MULTILINE)
+            assert limit is not None and float(limit[1]) == 64 << 30
             assert page(f"{http}/nothing")[0] == 404
             assert server.end() == 0
             with pytest.raises(psycopg.OperationalError):
@@ -165,7 +171,28 @@ def test_arguments_that_do_not_fit_are_refused_with_a_hint(tmp_path: Path) -> No
     assert refused("--users", str(users)).endswith("line 3: expected name:password")
     assert "cannot read" in refused("--users", str(tmp_path / "none"))
     assert "nobody could come in" in refused("--passwords")
+    assert '"--memory-limit": "much"' in refused("--memory-limit", "much")
     assert "--trust asks for no" in refused("--trust", "--passwords", "--data", "x")
+
+
+def test_the_memory_limit_is_what_was_said_or_most_of_what_there_is() -> None:
+    def limit(*arguments: str) -> ServerMemory | None:
+        parser = argparse.ArgumentParser()
+        add_serve_arguments(parser)
+        return serve_config(parser.parse_args(arguments)).memory
+
+    usual = usual_limit()
+    assert limit() == limit("--memory-limit", "auto") == ServerMemory(usual, None)
+    assert limit("--memory-limit", "0") == ServerMemory(usual, 0)
+    if usual is not None:
+        assert limit("--memory-limit", "2GB") == ServerMemory(usual, 2 << 30)
+        engine = open_engine(None, server_memory=ServerMemory(usual, 2 << 30))
+        try:
+            assert engine.system.show("server_memory_limit") == "2GB"
+            engine.alter_system("server_memory_limit", None)
+            assert engine.system.show("server_memory_limit") == memory_size("", str(usual))
+        finally:
+            engine.close()
 
 
 def test_encrypted_clients_are_served_by_the_command_too(tmp_path: Path) -> None:
