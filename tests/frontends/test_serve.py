@@ -95,9 +95,9 @@ def test_it_serves_clients_and_watchers_and_ends_on_sigterm() -> None:
         assert page(f"{http}/healthz") == (200, "ok\n") and page(f"{http}/readyz") == (200, "ready\n")
         with psycopg.connect(host="127.0.0.1", port=port, user="me", dbname="db", autocommit=True) as connection:
             assert connection.execute("SELECT 40 + 2").fetchone() == (42,)
-            assert connection.execute("SHOW server_memory_limit").fetchone() == ("64GB",)
             with pytest.raises(psycopg.errors.DivisionByZero):
                 connection.execute("SELECT 1/0")
+            assert connection.execute("SHOW server_memory_limit").fetchone() == ("64GB",)
             status, text = page(f"{http}/metrics")
             assert status == 200 and "eddyline_connections 1\n" in text and "eddyline_connection_limit 7\n" in text
             check_conventions(text)
