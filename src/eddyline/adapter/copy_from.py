@@ -207,7 +207,7 @@ class _Loader:
         begin = int(block.first[0])
         fields = block.fields.slice(begin, whole * width)
         failures: list[_Failure] = []
-        text = _decoded(fields)
+        text = fields.view(_LARGE) if block.plain else _decoded(fields)
         if text is None:
             bad = _first_undecodable(fields)
             failures.append(self._undecodable(block, bad // width, fields[bad].as_py()))

@@ -26,11 +26,12 @@ class RecordBlock:
     """Records ``0 <= r < len(block)``, each with some fields.
 
     ``fields``: large_binary, NULL where a field is; record *r* has fields ``first[r] <= f < first[r + 1]``.
-    ``lines``: where each record ends.  ``failure``: what is wrong after the last record; its line is ``lines[len]``.
+    ``plain``: all fields are ASCII without NUL.  ``lines``: where each record ends.  ``failure``: what is wrong after the last record; its line is ``lines[len]``.
     """
 
     data: bytes
     fields: pa.Array
+    plain: bool
     first: Int64s
     lines: Int64s
     starts: Int64s
@@ -62,6 +63,7 @@ class RecordBlock:
         return RecordBlock(
             self.data,
             self.fields,
+            self.plain,
             self.first[record:],
             self.lines[record:],
             self.starts[record:],
@@ -92,24 +94,47 @@ def record_blocks(statement: Copy, pieces: Iterable[bytes]) -> Iterator[RecordBl
         yield block
 
 
+class _Scratch:
+    """What a scan of up to ``size`` bytes writes to, and is copied from: the kernel's worst case is far more than what
+    it mostly touches, and to get such memory anew for each block costs more than a copy."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self.out = np.empty(size, np.uint8)
+        self.offsets = np.empty(size + 3, np.int64)
+        self.nulls = np.empty(size + 2, np.uint8)
+        self.records = np.empty((size + 2, 4), np.int64)
+
+
 class _Scanner:
     def __init__(self, statement: Copy) -> None:
         self._csv = statement.format is CopyFormat.CSV
         quote, escape = (ord(statement.quote), ord(statement.escape)) if self._csv else (-1, -1)
-        self._dialect = np.array([int(self._csv), ord(statement.delimiter), quote, escape], np.int64)
+        dialect = (int(self._csv), ord(statement.delimiter), quote, escape)
+        self._dialect = np.array(dialect, np.int64)
+        self._meaningful = copyscan.meaningful_bytes(dialect)
+        self._scratch = _Scratch(0)
         self._null = np.frombuffer(statement.null.encode(), np.uint8)
         self._state = np.zeros(copyscan.STATE, np.int64)
         self.ended = False
 
     def scan(self, data: bytes, *, final: bool) -> tuple[RecordBlock, int]:
-        size = len(data)
-        out = np.empty(size, np.uint8)
-        offsets = np.empty(size + 3, np.int64)
-        nulls = np.empty(size + 2, np.uint8)
-        records = np.empty((size + 2, 4), np.int64)
-        source = np.frombuffer(data, np.uint8)
-        state = self._state
-        used = copyscan.scan_records(source, int(final), self._dialect, self._null, state, out, offsets, nulls, records)
+        if len(data) > self._scratch.size:
+            self._scratch = _Scratch(len(data) + len(data) // 4)
+        scratch, state = self._scratch, self._state
+        out, offsets, nulls, records = scratch.out, scratch.offsets, scratch.nulls, scratch.records
+        used = copyscan.scan_records(
+            np.frombuffer(data, np.uint8),
+            int(final),
+            self._dialect,
+            self._null,
+            self._meaningful,
+            state,
+            out,
+            offsets,
+            nulls,
+            records,
+        )
         count, fields, status = (int(state[k]) for k in (copyscan.RECORDS, copyscan.FIELDS, copyscan.STATUS))
         self.ended = status != copyscan.MORE
         if not count and not self.ended:
@@ -120,7 +145,8 @@ class _Scanner:
         array = _binary(out, offsets[: fields + 1].copy(), nulls[:fields])
         failure = self._failure(status)
         unterminated = status == copyscan.UNTERMINATED
-        return RecordBlock(data, array, first, marks[0], marks[2], marks[3], failure, unterminated), used
+        plain = state[copyscan.ODD] == 0
+        return RecordBlock(data, array, bool(plain), first, marks[0], marks[2], marks[3], failure, unterminated), used
 
     def _failure(self, status: int) -> DatabaseError | None:
         csv = self._csv

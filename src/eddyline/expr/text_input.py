@@ -10,8 +10,8 @@ from collections.abc import Callable
 from typing import Any, Final
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from eddyline.errors import DatabaseError, make_error
 from eddyline.expr.arithmetic import INTEGER_LIMITS
@@ -25,14 +25,17 @@ from eddyline.expr.datetime_text import (
 from eddyline.expr.layout import Words, fixed_array, validity, values_of
 from eddyline.expr.registry import Evaluated, RowErrors, failures, merge_errors
 from eddyline.expr.rowwise import map_rows
+from eddyline.expr.text_slices import bytes_of, offsets_of
 from eddyline.expr.timezone import UTC, Zone
 from eddyline.kernels.numeric import INVALID, OVERFLOW, PER_VALUE, numeric_parse
+from eddyline.kernels.plain_numbers import parse_doubles, parse_integers
 from eddyline.repr.types import Kind, SqlType, arrow_type
 
 __all__ = ["bad_syntax", "numeric_words_from_text", "values_from_text"]
 
 _BLANKS: Final = " \t\n\r\f\v"
-_PLAIN_INTEGERS: Final = "^-?[0-9]{1,18}$"
+_WIDE: Final = pa.int64()
+_INTEGER_DTYPES: Final = {Kind.SMALLINT: np.int16, Kind.INTEGER: np.int32, Kind.BIGINT: np.int64}
 _INTEGER: Final = re.compile(r"[+-]?[0-9]+")
 _FLOAT: Final = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _HEX_FLOAT: Final = re.compile(r"[+-]?0[xX]([0-9a-fA-F]+\.?[0-9a-fA-F]*|\.[0-9a-fA-F]+)([pP][+-]?[0-9]+)?")
@@ -74,14 +77,29 @@ def values_from_text(array: pa.Array, sql_type: SqlType, zone: Zone = UTC) -> Ev
 
 
 def _integers(array: pa.Array, kind: Kind) -> Evaluated:
-    layout = arrow_type(SqlType(kind))
-    if pc.all(pc.match_substring_regex(array, _PLAIN_INTEGERS)).as_py() in (True, None):
-        wide = array.cast(pa.int64())
-        low, high = INTEGER_LIMITS[kind]
-        extremes = pc.min_max(wide).as_py()
-        if extremes["min"] is None or (low <= extremes["min"] and extremes["max"] <= high):
-            return Evaluated(wide.cast(layout))
-    return map_rows([array], lambda text: _integer(text, kind), layout)
+    """By a kernel; the few texts that are no plain numbers one by one."""
+    rows, valid = len(array), validity(array)
+    values, hard = np.empty(rows, np.int64), np.empty(rows, np.uint8)
+    most = np.uint64(INTEGER_LIMITS[kind][1])
+    left = parse_integers(bytes_of(array), offsets_of(array), _flags(valid), most, values, hard)
+    errors = None
+    if left:
+        again, errors = _again(array, hard, lambda texts: map_rows([texts], lambda text: _integer(text, kind), _WIDE))
+        values[hard.view(np.bool_)] = values_of(again, np.int64)
+    return Evaluated(fixed_array(values.astype(_INTEGER_DTYPES[kind], copy=False), SqlType(kind), valid), errors)
+
+
+def _flags(valid: npt.NDArray[np.bool_] | None) -> npt.NDArray[np.uint8]:
+    return np.empty(0, np.uint8) if valid is None else valid.view(np.uint8)
+
+
+def _again(
+    array: pa.Array, chosen: npt.NDArray[np.uint8], read: Callable[[pa.Array], Evaluated]
+) -> tuple[pa.Array, RowErrors | None]:
+    """What ``read`` makes of the chosen rows alone, and its errors by the rows of ``array``."""
+    rows = np.flatnonzero(chosen)
+    made = read(array.take(pa.array(rows)))
+    return made.array, None if made.errors is None else made.errors._replace(rows=rows[made.errors.rows])
 
 
 def _integer(text: str, kind: Kind) -> int:
@@ -117,22 +135,35 @@ def _float(text: str, type_name: str) -> float:
 
 
 def _doubles(array: pa.Array) -> Evaluated:
-    """Through Arrow, which reads a part of what PostgreSQL reads; zeros and what is not finite are looked at again."""
+    """By a kernel; what is no plain number, or has more digits than are exact, once more."""
+    rows, valid = len(array), validity(array)
+    values, hard = np.empty(rows, np.float64), np.empty(rows, np.uint8)
+    errors = None
+    if parse_doubles(bytes_of(array), offsets_of(array), _flags(valid), values, hard):
+        again, errors = _again(array, hard, _hard_doubles)
+        values[hard.view(np.bool_)] = values_of(again, np.float64)
+    return Evaluated(fixed_array(values, SqlType(Kind.DOUBLE), valid), errors)
+
+
+def _hard_doubles(array: pa.Array) -> Evaluated:
+    """Texts without NULLs: through Arrow, which reads a part of what PostgreSQL reads; zeros and what is not finite
+    are looked at again."""
     try:
         parsed = array.cast(pa.float64())
     except pa.ArrowInvalid:
         return map_rows([array], lambda text: _float(text, "double precision"), pa.float64())
     values = values_of(parsed, np.float64)
-    valid = validity(array)
     doubtful = (values == 0) | ~np.isfinite(values)
-    rows = np.flatnonzero(doubtful if valid is None else doubtful & valid)
-    if not len(rows):
+    if not doubtful.any():
         return Evaluated(parsed)
-    again = map_rows([array.take(pa.array(rows))], lambda text: _float(text, "double precision"), pa.float64())
+    again, errors = _again(
+        array,
+        doubtful.view(np.uint8),
+        lambda texts: map_rows([texts], lambda text: _float(text, "double precision"), pa.float64()),
+    )
     made = values.astype(np.float64)
-    made[rows] = values_of(again.array, np.float64)
-    errors = None if again.errors is None else again.errors._replace(rows=rows[again.errors.rows])
-    return Evaluated(fixed_array(made, SqlType(Kind.DOUBLE), valid), errors)
+    made[doubtful] = values_of(again, np.float64)
+    return Evaluated(fixed_array(made, SqlType(Kind.DOUBLE)), errors)
 
 
 def _boolean(text: str) -> bool:

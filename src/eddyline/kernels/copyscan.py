@@ -20,9 +20,11 @@ __all__ = [
     "BAD_NEWLINE",
     "END",
     "MORE",
+    "ODD",
     "STATE",
     "UNTERMINATED",
     "TwinScan",
+    "meaningful_bytes",
     "scan_records",
     "scan_records_twin",
 ]
@@ -42,7 +44,8 @@ EOL: Final = 1
 STATUS: Final = 2
 RECORDS: Final = 3
 FIELDS: Final = 4
-STATE: Final = 5
+ODD: Final = 5  # whether some byte of a field may be 0 or no ASCII
+STATE: Final = 6
 
 UNKNOWN: Final = 0
 NL: Final = 1
@@ -135,13 +138,14 @@ def _unescape(data: Any, at: Any, out: Any, written: Any) -> Any:
 
 
 @kernel(
-    I64(read(U8), I64, read(I64), read(U8), write(I64), write(U8), write(I64), write(U8), write(I64, 2)),
+    I64(read(U8), I64, read(I64), read(U8), read(U8), write(I64), write(U8), write(I64), write(U8), write(I64, 2)),
 )
 def scan_records(
     data: npt.NDArray[np.uint8],
     final: int,
     dialect: npt.NDArray[np.int64],
     null_text: npt.NDArray[np.uint8],
+    meaningful: npt.NDArray[np.uint8],
     state: npt.NDArray[np.int64],
     out: npt.NDArray[np.uint8],
     offsets: npt.NDArray[np.int64],
@@ -150,10 +154,10 @@ def scan_records(
 ) -> int:
     """Scans all complete records of ``data``; returns the position behind them.
 
-    ``dialect``: csv (0 or 1), delimiter, quote, escape.  ``final``: 1 if no data follow.  Field *f* is
-    ``out[offsets[f]:offsets[f + 1]]``, or NULL by ``nulls[f]``.  ``records[r]``: line, first field, start and stop in
-    ``data``; one row more holds the line that stopped the scan and its start.  Requires (unchecked) room for
-    ``len(data)`` bytes, ``len(data) + 2`` fields and records.
+    ``dialect``: csv (0 or 1), delimiter, quote, escape.  ``meaningful``: ``meaningful_bytes`` of it.  ``final``: 1
+    if no data follow.  Field *f* is ``out[offsets[f]:offsets[f + 1]]``, or NULL by ``nulls[f]``.  ``records[r]``:
+    line, first field, start and stop in ``data``; one row more holds the line that stopped the scan and its start.
+    Requires (unchecked) room for ``len(data)`` bytes, ``len(data) + 2`` fields and records.
     """
     csv, delimiter, quote, escape = dialect[0], dialect[1], dialect[2], dialect[3]
     size = data.shape[0]
@@ -161,6 +165,7 @@ def scan_records(
     count = fields = written = np.int64(0)
     offsets[0] = 0
     status = np.int64(MORE)
+    seen = np.int64(0)  # all bytes of fields, or-ed; 256 for a 0
     at = np.int64(0)
     while at < size and status == MORE:
         start = at
@@ -173,6 +178,14 @@ def scan_records(
         i = at
         while i < size:
             c = np.int64(data[i])
+            if meaningful[c] == 0:  # most bytes, in quotes or not, mean nothing but themselves
+                seen |= c
+                out[written] = data[i]
+                written += 1
+                i += 1
+                continue
+            if c == 0:
+                seen |= 256
             if in_quote:
                 if c in (escape, quote) and i + 1 >= size and final == 0:
                     break
@@ -253,6 +266,7 @@ def scan_records(
                     i += 1
                     continue
                 i = _unescape(data, i, out, written)
+                seen |= np.int64(out[written]) if out[written] != 0 else 256
                 written += 1
                 continue
             out[written] = data[i]
@@ -293,7 +307,15 @@ def scan_records(
     state[STATUS] = status
     state[RECORDS] = count
     state[FIELDS] = fields
+    state[ODD] = 1 if seen >= 128 else 0
     return int(at)
+
+
+def meaningful_bytes(dialect: tuple[int, int, int, int]) -> npt.NDArray[np.uint8]:
+    """uint8[256]: 0 for a byte that stands for itself wherever it is and that is ASCII's but not 0."""
+    meaningful = np.zeros(256, np.uint8)
+    meaningful[[0, 10, 13, 92, *(byte for byte in dialect[1:] if byte >= 0)]] = 1
+    return meaningful
 
 
 class TwinScan(NamedTuple):
