@@ -26,7 +26,8 @@ class RecordBlock:
     """Records ``0 <= r < len(block)``, each with some fields.
 
     ``fields``: large_binary, NULL where a field is; record *r* has fields ``first[r] <= f < first[r + 1]``.
-    ``plain``: all fields are ASCII without NUL.  ``lines``: where each record ends.  ``failure``: what is wrong after the last record; its line is ``lines[len]``.
+    ``plain``: all fields are ASCII without NUL.  ``lines``: where each record ends.  ``failure``: what is wrong after
+    the last record; its line is ``lines[len]``.
     """
 
     data: bytes
