@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from eddyline.kernels.warm import warm
 from eddyline.protocol.soft_assertion import handled_by
 from eddyline.testing.postgres import PostgresServer
 from tests.layouts import by_default, chosen
@@ -16,6 +17,12 @@ def postgres() -> Iterator[PostgresServer]:
     """One PostgreSQL 15 server per test process; its absence fails the test that asks for it."""
     with PostgresServer() as server:
         yield server
+
+
+@pytest.fixture(scope="session", autouse=True)
+def kernels() -> None:
+    """All are loaded: no test finds another's first moments."""
+    warm()
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -38,7 +38,7 @@ from eddyline.frontends.cursor import Cursor
 from eddyline.frontends.ingest import to_table
 from eddyline.frontends.progress import CompilationProgress, HydrationProgress
 from eddyline.frontends.subscription import Subscription
-from eddyline.kernels.warm import warm
+from eddyline.kernels.warm import warm_soon
 
 __all__ = ["Connection", "connect"]
 
@@ -72,8 +72,9 @@ def connect(
     process settings begin, by name (``{"workload_class": "batch"}``), which ALTER SYSTEM changes: all of them with
     ``processes``, the thread switch interval without.
 
-    Loads all compiled kernels first, so that no statement waits for one: 0.3 s from the cache.  The first time on a
-    machine they are compiled, with a line on standard error if that takes long.
+    The first time on a machine the kernels are compiled, with a line on standard error if that takes long.  After that
+    they are loaded while the program goes on, which takes a thread a third of a second; a statement waits for those
+    that it needs.
 
     Raises 0A000 for a process setting that is the program's, and for a directory of a newer format, 22023 for a bad
     argument, 42704 for an unknown process setting.  For a directory: 55006 while it is open elsewhere, 42809 if it is
@@ -82,7 +83,7 @@ def connect(
     _check_count("workers", workers, least=1, most=1024)
     _check_count("processes", processes, least=0, most=256)
     memory_limit_bytes = _memory_limit(memory_limit)
-    warm(CompilationProgress().update)
+    warm_soon(CompilationProgress().update)
     engine = open_engine(
         path,
         workers=workers,

@@ -29,7 +29,7 @@ from eddyline.expr.timezone import UTC, zone_of
 from eddyline.frontends.progress import CompilationProgress
 from eddyline.frontends.statement_scan import complete_statements
 from eddyline.frontends.text_table import table_lines, text_rows
-from eddyline.kernels.warm import warm
+from eddyline.kernels.warm import warm_soon
 
 __all__ = ["Shell", "add_sql_arguments", "run_sql"]
 
@@ -108,7 +108,7 @@ def run_sql(arguments: argparse.Namespace) -> int:
         sys.stderr.write("--workers must be at least 1\n")
         return _NOT_OPENED
     try:
-        warm(CompilationProgress().update)
+        warm_soon(CompilationProgress().update)
         engine = open_engine(arguments.directory, workers=arguments.workers)
     except Error as error:
         sys.stderr.write(f"{error}\n")

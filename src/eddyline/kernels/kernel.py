@@ -6,6 +6,7 @@ Input arrays are declared read-only and C-contiguous (``READ``), which also admi
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable
 from types import FunctionType
@@ -48,6 +49,9 @@ def subroutine(function: Function) -> Function:
 
 # one kernel is compiled at a time, as numba would have it anyway; nothing else is locked meanwhile
 _loading = threading.Lock()
+# A child that is forked while a kernel is loaded would have numba's locks held for ever: a fork waits for the kernel.
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_loading.acquire, after_in_parent=_loading.release, after_in_child=_loading.release)
 
 
 class Kernel:
@@ -76,10 +80,14 @@ class Kernel:
         self.load()
         return self._call(*args)
 
+    @property
+    def loaded(self) -> bool:
+        return self._call is self.dispatcher
+
     def load(self) -> None:
         """Compiles every signature, or loads it from the cache.  Idempotent; threads take turns."""
         with _loading:
-            if self._call is self.dispatcher:
+            if self.loaded:
                 return
             for signature in self.signatures:
                 self.dispatcher.compile(signature)

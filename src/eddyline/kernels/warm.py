@@ -1,11 +1,18 @@
-"""Loading every kernel before the database says it is ready, and compiling them all where that was never done."""
+"""Compiling every kernel before the database says it is ready, where that was never done, and loading them.
+
+A kernel loads by itself when it is called first; to load them all takes a third of a second.  Who is to answer evenly
+from the first moment on waits for that (``warm``).  A program that has just begun has other things to do meanwhile:
+``warm_soon`` leaves it to a thread, which one kernel after the other takes from whoever would call it first.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import logging
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from selectors import EVENT_READ, DefaultSelector
@@ -18,7 +25,9 @@ import numba
 from eddyline.kernels import cells, kernel, memory
 from eddyline.kernels.registry import KERNELS, MODULES
 
-__all__ = ["warm"]
+__all__ = ["warm", "warm_soon"]
+
+_log = logging.getLogger("eddyline.kernels")
 
 #: more compile no faster, because each loads the compiler first
 _MOST_PROCESSES: Final = 4
@@ -42,12 +51,50 @@ def warm(progress: Callable[[int, int], None] | None = None) -> None:
     Idempotent; safe from several threads and processes.
     """
     stamp, fingerprint = _stamp(), _fingerprint()
-    if stamp is None or not _says(stamp, fingerprint):
+    known = stamp is not None and _says(stamp, fingerprint)
+    if not known:
         _compile(progress or (lambda done, total: None))
     for each in KERNELS:
         each.load()
-    if stamp is not None and not _says(stamp, fingerprint):
+    if stamp is not None and not known:
         _write(stamp, fingerprint)
+
+
+def warm_soon(progress: Callable[[int, int], None] | None = None) -> None:
+    """As ``warm``, but returns once all kernels are in the cache: they are loaded by a thread, and on first use."""
+    stamp = _stamp()
+    if stamp is None or not _says(stamp, _fingerprint()):
+        warm(progress)
+    elif not all(each.loaded for each in KERNELS):
+        _in_background()
+
+
+# whether a thread loads them, or has
+_begun = threading.Event()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_begun.clear)
+
+
+def _in_background() -> None:
+    if not _begun.is_set():
+        _begun.set()
+        try:
+            # No daemon: the interpreter's end waits for the kernel that is being loaded.
+            threading.Thread(target=_load_each, name="eddyline-kernels").start()
+        except RuntimeError as problem:  # the system has no thread left: each is loaded when it is called
+            _log.info("kernels are not loaded ahead of their first calls: %s", problem)
+
+
+def _load_each() -> None:
+    """Until all are there, or the program ends."""
+    main = threading.main_thread()
+    for each in KERNELS:
+        if not main.is_alive():
+            return
+        try:
+            each.load()
+        except Exception:  # noqa: BLE001 - whatever it was: whoever calls the kernel first meets it again
+            _log.warning("a kernel could not be loaded ahead of its first call: %s", each.name, exc_info=True)
 
 
 def _stamp() -> Path | None:
