@@ -248,6 +248,39 @@ def test_a_forked_child_may_not_use_its_parents_database() -> None:
     assert done.stdout == "child 0A000\nparent [(0,)]\n", done.stderr
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_child_that_is_forked_while_a_kernel_is_loaded_can_load_it() -> None:
+    done = run(
+        """
+        import os, threading, time, warnings, eddyline
+        from eddyline.kernels import kernel
+        from eddyline.kernels.registry import KERNELS
+        warnings.simplefilter("ignore")
+        loading = threading.Event()
+        def load():
+            with kernel._loading:
+                loading.set()
+                time.sleep(0.1)
+        threading.Thread(target=load).start()
+        loading.wait()
+        child = os.fork()
+        if child == 0:
+            KERNELS[0].load()
+            print("child", KERNELS[0].loaded, flush=True)
+            os._exit(0)
+        os.waitpid(child, 0)
+        KERNELS[0].load()
+        print("parent", KERNELS[0].loaded)
+        """
+    )
+    assert done.stdout == "child True\nparent True\n", done.stderr
+
+
+def test_a_program_may_end_right_after_connect() -> None:
+    done = run("import eddyline; db = eddyline.connect(); print(db.execute('SELECT 1').fetchall())")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "[(1,)]\n", "")
+
+
 def test_threads_may_share_a_session(db: eddyline.Connection) -> None:
     db.execute("CREATE TABLE t (a int)")
     failures: list[BaseException] = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 from pathlib import Path
 
 import numba
@@ -10,7 +11,7 @@ import pytest
 
 from eddyline.kernels import warm as module
 from eddyline.kernels.registry import KERNELS
-from eddyline.kernels.warm import warm
+from eddyline.kernels.warm import warm, warm_soon
 
 ALL = len(KERNELS)
 
@@ -66,3 +67,55 @@ def test_no_kernel_compiles_for_other_arguments_once_warm() -> None:
         assert len(kernel.dispatcher.signatures) == len(kernel.signatures), kernel.name
         with pytest.raises(TypeError):
             kernel.dispatcher(object())
+
+
+class Waits:
+    """A kernel that loads when it is allowed to, and then perhaps fails."""
+
+    name = "waits"
+
+    def __init__(self, *, fails: bool = False) -> None:
+        self.allowed = threading.Event()
+        self.loaded = False
+        self._fails = fails
+
+    def load(self) -> None:
+        assert self.allowed.wait(60)
+        self.loaded = not self._fails
+        if self._fails:
+            raise RuntimeError("no kernel")
+
+
+@pytest.fixture
+def loader(stamp: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in a process that has loaded nothing, on a machine where all was compiled."""
+    module._write(stamp, module._fingerprint())
+    monkeypatch.setattr(module, "_begun", threading.Event())
+
+
+def test_what_is_compiled_is_loaded_behind_the_callers_back(loader: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    kernels = [Waits(), Waits(fails=True), Waits()]
+    monkeypatch.setattr(module, "KERNELS", kernels)
+    warm_soon(lambda done, total: pytest.fail("nothing is compiled"))
+    warm_soon()
+    threads = [t for t in threading.enumerate() if t.name == "eddyline-kernels"]
+    assert [k.loaded for k in kernels] == [False] * 3
+    for kernel in kernels:
+        kernel.allowed.set()
+    for thread in threads:
+        thread.join(60)
+    assert (len(threads), [k.loaded for k in kernels]) == (1, [True, False, True])
+
+
+def test_no_thread_begins_where_all_kernels_are_loaded(loader: None) -> None:
+    for kernel in KERNELS:
+        kernel.load()
+    warm_soon()
+    assert "eddyline-kernels" not in [t.name for t in threading.enumerate()]
+
+
+def test_what_is_not_compiled_is_waited_for(stamp: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    compiled: list[object] = []
+    monkeypatch.setattr(module, "_compile", compiled.append)
+    warm_soon()
+    assert (len(compiled), stamp.exists()) == (1, True)
