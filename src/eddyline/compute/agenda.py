@@ -55,6 +55,11 @@ class Agenda:
     def hydrating(self) -> Iterable[Dataflow]:
         return self._hydrating.values()
 
+    @property
+    def building(self) -> bool:
+        """Whether any live dataflow hydrates."""
+        return bool(self._hydrating)
+
     def add(self, dataflow: Dataflow) -> None:
         """A dataflow that was just built, younger than all others."""
         self._dataflows[dataflow.number] = dataflow

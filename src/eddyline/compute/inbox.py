@@ -1,4 +1,9 @@
-"""What other threads leave for a worker.  ``wait`` returns at once if anything came since the last ``take``."""
+"""What other threads leave for a worker.  ``wait`` returns at once if anything came since the last ``take``.
+
+A commit that gives the worker nothing to do does not wake it: it would ask for the interpreter just when whoever has
+committed is about to answer.  Such commits are kept for the next ``take``, which comes after so many of them at the
+latest.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +19,9 @@ from eddyline.protocol.sources import Committed, SourceReader
 from eddyline.repr.time import Time
 
 __all__ = ["Inbox", "Taken"]
+
+#: commits that wake a worker though none of them concerns it: it also merges what they have written
+_MOST_UNHEEDED = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +54,10 @@ class Inbox:
         self._closed_times = False
         self._touched: list[SourceReader] = []
         self._commit_rows = 0
+        #: while the worker rests: the collections whose commits wake it; None: all
+        self._heeded: frozenset[str] | None = None
+        #: commits since the last ``take``
+        self._unheeded = 0
         self._wanted: set[str] = set()
         self._wanted_views: dict[str, Time] = {}
         self._sent_ns: dict[str, int] = {}
@@ -66,7 +78,15 @@ class Inbox:
                 self._closed_times |= not committed.ids
                 self._touched += committed.touched
                 self._commit_rows += committed.rows
-                self._wake()
+                self._unheeded += 1
+                heeded = self._heeded
+                if (
+                    heeded is None
+                    or not committed.ids
+                    or not heeded.isdisjoint(committed.ids)
+                    or self._unheeded >= _MOST_UNHEEDED
+                ):
+                    self._wake()
 
     def follow_commits(self, *, follow: bool) -> None:
         """Whoever reads no collection need not be woken by commits."""
@@ -110,13 +130,18 @@ class Inbox:
             self._commits = set()
             self._closed_times = False
             self._touched = []
-            self._commit_rows = 0
+            self._commit_rows = self._unheeded = 0
             self._wanted = set()
             self._wanted_views = {}
             self._sent_ns = {}
         return taken
 
-    def wait(self, timeout: float | None = None) -> None:
-        """Until something comes, or for ``timeout`` seconds."""
+    def wait(self, timeout: float | None = None, heeded: frozenset[str] | None = None) -> None:
+        """Until something comes, or for ``timeout`` seconds.
+
+        ``heeded``: the collections whose commits end the wait; None: those of all do.
+        """
         with self._changed:
+            self._heeded = heeded
             self._changed.wait_for(lambda: self._awake, timeout)
+            self._heeded = None

@@ -372,9 +372,9 @@ class InteractiveWorker:
             peer.arrangement.leave(reader=True)
         self.traces = {}
 
-    def idle_s(self) -> float | None:
+    def rest(self) -> None:
         """Everything that it waits for wakes it."""
-        return None
+        self.inbox.wait()
 
     def _respond(self, response: Response) -> None:
         if isinstance(response, PeekResponse):

@@ -58,8 +58,8 @@ class _Driven(Protocol):
 
     def at_rest(self) -> bool: ...
 
-    def idle_s(self) -> float | None:
-        """How long it may rest if nothing comes; None: for ever."""
+    def rest(self) -> None:
+        """Until there may be something to do."""
         ...
 
     def close(self) -> None: ...
@@ -295,7 +295,7 @@ class Runtime:
                     moved = each.step()
                 # Asked again: the step may have taken the wake-up that came with the end.
                 if not moved and not self._stop.is_set():
-                    each.inbox.wait(each.idle_s())
+                    each.rest()
         except Exception as error:  # noqa: BLE001 - as in ``step``
             _log.exception("%s failed", name)
             self._fail(error)

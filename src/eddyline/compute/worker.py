@@ -153,6 +153,8 @@ class Worker:
         self._followers: dict[str, dict[Dataflow, None]] = {}
         #: the others, longest ago activated first
         self._passed_by: dict[str, dict[Dataflow, None]] = {}
+        #: the ids of both; None until it is asked for
+        self._followed: frozenset[str] | None = None
         #: dataflows by the readers of their sources
         self._readers: dict[SourceReader, Dataflow] = {}
         #: dataflows that a peer may be ahead of
@@ -499,6 +501,7 @@ class Worker:
             self._importers.setdefault(id, []).append(dataflow)
             those = self._passed_by if id in dataflow.selected else self._followers
             those.setdefault(id, {})[dataflow] = None
+        self._followed = None
         self._readers.update((source.reader, dataflow) for source in dataflow.sources)
         for id, export in dataflow.exports.items():
             self._exporters[id] = dataflow
@@ -653,6 +656,7 @@ class Worker:
             del those[id][dataflow]
             if not those[id]:
                 del those[id]
+        self._followed = None
         for source in dataflow.sources:
             del self._readers[source.reader]
         for other in dataflow.downstream:
@@ -763,7 +767,19 @@ class Worker:
 
     # -- end ------------------------------------------------------------------------------------------------------
 
-    def idle_s(self) -> float | None:
+    def rest(self) -> None:
+        """Until there may be something to do."""
+        self.inbox.wait(self._idle_s(), self._heeded())
+
+    def _heeded(self) -> frozenset[str] | None:
+        """The collections whose commits give it something to do; None: any commit may (see ``_commits``)."""
+        if self._agenda.building or self._outrun or self.peeks.waiting or self._wanted or self._wanted_views:
+            return None
+        if self._followed is None:
+            self._followed = frozenset((*self._followers, *self._passed_by))
+        return self._followed
+
+    def _idle_s(self) -> float | None:
         """How long it may rest if nothing comes; None: for ever."""
         waiting = self.log.idle_s()
         if self._give_back_ns is None:
