@@ -281,6 +281,21 @@ def test_a_program_may_end_right_after_connect() -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, "[(1,)]\n", "")
 
 
+def test_a_program_that_only_connects_imports_no_event_loop_and_no_file_formats() -> None:
+    done = run(
+        """
+        import sys
+        import eddyline
+        late = ("asyncio", "pyarrow.parquet", "pyarrow.csv", "pyarrow.json")
+        print([name for name in late if name in sys.modules])
+        with eddyline.connect() as db:
+            db.execute("CREATE TABLE t (a int)")
+            print(db.append("t", {"a": [1]}) > 0, [name for name in late if name in sys.modules])
+        """
+    )
+    assert (done.stdout, done.stderr) == ("[]\nTrue []\n", "")
+
+
 def test_threads_may_share_a_session(db: eddyline.Connection) -> None:
     db.execute("CREATE TABLE t (a int)")
     failures: list[BaseException] = []

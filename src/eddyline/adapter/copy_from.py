@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet
 
 from eddyline.adapter.copy_binary import Tuples, tuple_blocks
 from eddyline.adapter.copy_scan import RecordBlock, record_blocks
@@ -25,6 +24,7 @@ from eddyline.expr.binary_io import read_column
 from eddyline.expr.casts import cast_array
 from eddyline.expr.ir import Literal
 from eddyline.repr.batch import Batch
+from eddyline.repr.late_module import LateModule
 from eddyline.repr.time import Time
 from eddyline.repr.types import TEXT, SqlType
 from eddyline.sql.catalog_view import CatalogItem
@@ -32,6 +32,7 @@ from eddyline.sql.statements import Copy, CopyFormat
 
 __all__ = ["copy_from"]
 
+_parquet = LateModule("pyarrow.parquet")
 _SHOWN_CHARS = 100
 _LARGE = pa.large_string()
 _BEFORE_COLUMNS = -1  # where failures of a whole record stand among those of its columns
@@ -73,7 +74,7 @@ def copy_from(context: ReadContext, statement: Copy, file: Any) -> int:
 def _parquet_rows(context: ReadContext, statement: Copy, table: CatalogItem, file: Any) -> Batch:
     """Columns by name; those that the statement names must be there."""
     try:
-        data = pa.parquet.read_table(seekable(statement.filename, file))
+        data = _parquet.read_table(seekable(statement.filename, file))
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError) as problem:
         raise make_error("22P04", f"malformed parquet data: {problem}") from problem
     names = [table.columns[c].name for c in statement.columns]

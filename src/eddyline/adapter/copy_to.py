@@ -11,7 +11,6 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet
 
 from eddyline.adapter.copy_streams import sink
 from eddyline.adapter.export import export_table
@@ -20,11 +19,13 @@ from eddyline.adapter.read import Interrupt
 from eddyline.errors import make_error
 from eddyline.expr.binary_io import binary_cells, messages
 from eddyline.expr.text_io import format_column
+from eddyline.repr.late_module import LateModule
 from eddyline.repr.types import TEXT, Kind, SqlType
 from eddyline.sql.statements import BINARY_SIGNATURE, Copy, CopyFormat
 
 __all__ = ["CopyWriter", "Lines", "copy_to"]
 
+_parquet_files = LateModule("pyarrow.parquet")
 _SLICE_ROWS = 1 << 16
 #: of binary data: a signature, flags, and the length of a header extension
 _SIGNATURE: Final = BINARY_SIGNATURE + bytes(8)
@@ -170,7 +171,7 @@ def _parquet(result: ResultSet) -> bytes:
             columns[i], types[i] = format_column(columns[i], t), TEXT
     _check_names(result.names)
     out = io.BytesIO()
-    pa.parquet.write_table(export_table(result.names, types, columns), out)
+    _parquet_files.write_table(export_table(result.names, types, columns), out)
     return out.getvalue()
 
 

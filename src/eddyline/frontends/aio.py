@@ -6,19 +6,24 @@ cancels its statement.
 
 from __future__ import annotations
 
-import asyncio
 import os
 import threading
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from types import TracebackType
-from typing import Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from eddyline.errors import InterfaceError
 from eddyline.frontends.connection import Connection, connect
 from eddyline.frontends.cursor import Cursor
 from eddyline.frontends.subscription import SubscriptionChange
+from eddyline.repr.late_module import LateModule
+
+if TYPE_CHECKING:
+    import asyncio
+else:
+    asyncio = LateModule("asyncio")  # who calls from a coroutine has imported it
 
 __all__ = ["AsyncConnection", "aconnect"]
 

@@ -11,14 +11,16 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.csv
-import pyarrow.json
-import pyarrow.parquet
 
 from eddyline.errors import InterfaceError, make_error
+from eddyline.repr.late_module import LateModule
 from eddyline.repr.types import Kind, SqlType, arrow_type
 
 __all__ = ["to_table"]
+
+_csv = LateModule("pyarrow.csv")
+_json = LateModule("pyarrow.json")
+_parquet = LateModule("pyarrow.parquet")
 
 #: types whose CSV text Arrow reads as PostgreSQL does; the others are read as text and cast
 _CSV_DIRECT = frozenset(
@@ -177,11 +179,11 @@ def _read_file(path: Path, columns: Mapping[str, SqlType]) -> pa.Table:
     try:
         match suffix:
             case ".parquet" | ".pq":
-                return pa.parquet.read_table(path)
+                return _parquet.read_table(path)
             case ".csv":
                 return _read_csv(path, columns)
             case ".jsonl" | ".ndjson":
-                return pa.json.read_json(path)
+                return _json.read_json(path)
             case _:
                 raise InterfaceError(
                     f'cannot tell the format of "{path}"',
@@ -197,10 +199,10 @@ def _read_csv(path: Path, columns: Mapping[str, SqlType]) -> pa.Table:
         name: arrow_type(sql_type) if sql_type.kind in _CSV_DIRECT else pa.large_string()
         for name, sql_type in columns.items()
     }
-    return pa.csv.read_csv(
+    return _csv.read_csv(
         path,
-        parse_options=pa.csv.ParseOptions(newlines_in_values=True),
-        convert_options=pa.csv.ConvertOptions(
+        parse_options=_csv.ParseOptions(newlines_in_values=True),
+        convert_options=_csv.ConvertOptions(
             column_types=types, strings_can_be_null=True, quoted_strings_can_be_null=False, null_values=[""]
         ),
     )
