@@ -21,12 +21,13 @@ MOSTS = [2**15 - 1, 2**31 - 1, 2**63 - 1]
 Texts = Sequence[bytes | None]
 
 
-def laid_out(texts: Texts) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Data, offsets, flags; a NULL has bytes of its own, which nobody may look at."""
+def laid_out(texts: Texts) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Data, starts, stops, flags; a NULL has bytes of its own, which nobody may look at."""
     stored = [b"?" if t is None else t for t in texts]
     offsets = np.cumsum([0, *map(len, stored)]).astype(np.int64)
     valid = np.array([t is not None for t in texts], np.uint8)
-    return np.frombuffer(b"".join(stored) or b"?", np.uint8), offsets, valid if None in texts else valid[:0]
+    data = np.frombuffer(b"".join(stored) or b"?", np.uint8)
+    return data, offsets[:-1], offsets[1:], valid if None in texts else valid[:0]
 
 
 def integers(texts: Texts, most: int) -> list[int | None]:

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -23,6 +24,9 @@ from eddyline.errors import DatabaseError, make_error
 from eddyline.expr.binary_io import read_column
 from eddyline.expr.casts import cast_array
 from eddyline.expr.ir import Literal
+from eddyline.expr.layout import validity
+from eddyline.expr.text_input import Slots, plain_numbers
+from eddyline.expr.text_slices import bytes_of, offsets_of
 from eddyline.repr.batch import Batch
 from eddyline.repr.late_module import LateModule
 from eddyline.repr.time import Time
@@ -35,6 +39,7 @@ __all__ = ["copy_from"]
 _parquet = LateModule("pyarrow.parquet")
 _SHOWN_CHARS = 100
 _LARGE = pa.large_string()
+Bools = npt.NDArray[np.bool_]
 _BEFORE_COLUMNS = -1  # where failures of a whole record stand among those of its columns
 
 
@@ -161,10 +166,11 @@ class _Loader:
         counts = np.diff(block.first)
         odd = np.flatnonzero(counts != len(self._columns))
         whole = int(odd[0]) if len(odd) else len(block)  # records before the first with a wrong number of fields
-        texts, failures = self._texts(block, whole)
+        text, failures = self._texts(block, whole)
+        valid = validity(text)
         arrays: dict[int, pa.Array] = {}
         for i, position in enumerate(self._statement.columns):
-            arrays[position] = self._converted(block, texts[i], i, failures)
+            arrays[position] = self._column(block, text, valid, i, failures)
         batch = self._filled(arrays, whole)
         self._check_not_null(batch, failures)
         if not failures and whole < len(block):
@@ -202,8 +208,8 @@ class _Loader:
         error.detail = where if error.detail is None else f"{error.detail}\n{where}"
         raise error
 
-    def _texts(self, block: RecordBlock, whole: int) -> tuple[list[pa.Array], list[_Failure]]:
-        """large_string[whole] per column, up to the first record that is not UTF-8."""
+    def _texts(self, block: RecordBlock, whole: int) -> tuple[pa.Array, list[_Failure]]:
+        """large_string[whole × columns], record by record; NULL from the first record on that is not UTF-8."""
         width = len(self._columns)
         begin = int(block.first[0])
         fields = block.fields.slice(begin, whole * width)
@@ -215,8 +221,22 @@ class _Loader:
             good = bad // width * width
             unknown = pa.nulls(len(fields) - good, _LARGE)
             text = pa.concat_arrays([fields.slice(0, good).cast(_LARGE), unknown])
-        picks = np.arange(whole, dtype=np.int64) * width
-        return [self._forced_nulls(text.take(pa.array(picks + i)), i) for i in range(width)], failures
+        return text, failures
+
+    def _column(
+        self, block: RecordBlock, text: pa.Array, valid: Bools | None, column: int, failures: list[_Failure]
+    ) -> pa.Array:
+        """The column's values; of plain numbers without making an array of their texts first."""
+        width = len(self._columns)
+        if column not in self._force_null and column not in self._force_not_null:
+            offsets = offsets_of(text)
+            starts, stops = (np.ascontiguousarray(o[column::width]) for o in (offsets[:-1], offsets[1:]))
+            flags = None if valid is None else np.ascontiguousarray(valid[column::width])
+            plain = plain_numbers(Slots(bytes_of(text), starts, stops, flags), self._columns[column].type)
+            if plain is not None:
+                return plain
+        own = text.take(pa.array(np.arange(column, len(text), width, dtype=np.int64)))
+        return self._converted(block, self._forced_nulls(own, column), column, failures)
 
     def _forced_nulls(self, text: pa.Array, column: int) -> pa.Array:
         null = pa.scalar(self._statement.null, _LARGE)

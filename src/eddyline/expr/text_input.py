@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -31,7 +31,9 @@ from eddyline.kernels.numeric import INVALID, OVERFLOW, PER_VALUE, numeric_parse
 from eddyline.kernels.plain_numbers import parse_doubles, parse_integers
 from eddyline.repr.types import Kind, SqlType, arrow_type
 
-__all__ = ["bad_syntax", "numeric_words_from_text", "values_from_text"]
+__all__ = ["Slots", "bad_syntax", "numeric_words_from_text", "plain_numbers", "values_from_text"]
+
+Int64s = npt.NDArray[np.int64]
 
 _BLANKS: Final = " \t\n\r\f\v"
 _WIDE: Final = pa.int64()
@@ -76,25 +78,73 @@ def values_from_text(array: pa.Array, sql_type: SqlType, zone: Zone = UTC) -> Ev
     return map_rows([array], _VALUES[kind], arrow_type(sql_type))
 
 
+class Slots(NamedTuple):
+    """Texts wherever they lie: row *i* is ``data[starts[i]:stops[i]]``.  ``valid``: bool[n]; None if no row is NULL."""
+
+    data: npt.NDArray[np.uint8]
+    starts: Int64s
+    stops: Int64s
+    valid: npt.NDArray[np.bool_] | None
+
+    @staticmethod
+    def of(array: pa.Array) -> Slots:
+        """Those of a large_string column."""
+        offsets = offsets_of(array)
+        return Slots(bytes_of(array), offsets[:-1], offsets[1:], validity(array))
+
+    @property
+    def flags(self) -> npt.NDArray[np.uint8]:
+        """``valid`` as kernels have it."""
+        return np.empty(0, np.uint8) if self.valid is None else self.valid.view(np.uint8)
+
+
+def plain_numbers(slots: Slots, sql_type: SqlType) -> pa.Array | None:
+    """What ``values_from_text`` gives, if each is a number as nearly everybody writes it; else None.
+
+    None for types other than integers and double precision.
+    """
+    if sql_type.kind in INTEGER_LIMITS:
+        integers, hard = _plain_integers(slots, sql_type.kind)
+        return None if hard.any() else _integer_column(integers, slots, sql_type.kind)
+    if sql_type.kind is Kind.DOUBLE:
+        doubles, hard = _plain_doubles(slots)
+        return None if hard.any() else fixed_array(doubles, SqlType(Kind.DOUBLE), slots.valid)
+    return None
+
+
+def _plain_integers(slots: Slots, kind: Kind) -> tuple[Int64s, npt.NDArray[np.bool_]]:
+    """The values, and which are still to be read."""
+    rows = len(slots.starts)
+    values, hard = np.empty(rows, np.int64), np.empty(rows, np.uint8)
+    parse_integers(*slots[:3], slots.flags, np.uint64(INTEGER_LIMITS[kind][1]), values, hard)
+    return values, hard.view(np.bool_)
+
+
+def _plain_doubles(slots: Slots) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_]]:
+    """As ``_plain_integers``."""
+    rows = len(slots.starts)
+    values, hard = np.empty(rows, np.float64), np.empty(rows, np.uint8)
+    parse_doubles(*slots[:3], slots.flags, values, hard)
+    return values, hard.view(np.bool_)
+
+
+def _integer_column(values: Int64s, slots: Slots, kind: Kind) -> pa.Array:
+    return fixed_array(values.astype(_INTEGER_DTYPES[kind], copy=False), SqlType(kind), slots.valid)
+
+
 def _integers(array: pa.Array, kind: Kind) -> Evaluated:
     """By a kernel; the few texts that are no plain numbers one by one."""
-    rows, valid = len(array), validity(array)
-    values, hard = np.empty(rows, np.int64), np.empty(rows, np.uint8)
-    most = np.uint64(INTEGER_LIMITS[kind][1])
-    left = parse_integers(bytes_of(array), offsets_of(array), _flags(valid), most, values, hard)
+    slots = Slots.of(array)
+    values, hard = _plain_integers(slots, kind)
     errors = None
-    if left:
+    if hard.any():
         again, errors = _again(array, hard, lambda texts: map_rows([texts], lambda text: _integer(text, kind), _WIDE))
-        values[hard.view(np.bool_)] = values_of(again, np.int64)
-    return Evaluated(fixed_array(values.astype(_INTEGER_DTYPES[kind], copy=False), SqlType(kind), valid), errors)
-
-
-def _flags(valid: npt.NDArray[np.bool_] | None) -> npt.NDArray[np.uint8]:
-    return np.empty(0, np.uint8) if valid is None else valid.view(np.uint8)
+        values[hard] = values_of(again, np.int64)
+    return Evaluated(_integer_column(values, slots, kind), errors)
 
 
 def _again(
-    array: pa.Array, chosen: npt.NDArray[np.uint8], read: Callable[[pa.Array], Evaluated]
+    array: pa.Array, chosen: npt.NDArray[np.bool_], read: Callable[[pa.Array], Evaluated]
 ) -> tuple[pa.Array, RowErrors | None]:
     """What ``read`` makes of the chosen rows alone, and its errors by the rows of ``array``."""
     rows = np.flatnonzero(chosen)
@@ -136,13 +186,13 @@ def _float(text: str, type_name: str) -> float:
 
 def _doubles(array: pa.Array) -> Evaluated:
     """By a kernel; what is no plain number, or has more digits than are exact, once more."""
-    rows, valid = len(array), validity(array)
-    values, hard = np.empty(rows, np.float64), np.empty(rows, np.uint8)
+    slots = Slots.of(array)
+    values, hard = _plain_doubles(slots)
     errors = None
-    if parse_doubles(bytes_of(array), offsets_of(array), _flags(valid), values, hard):
+    if hard.any():
         again, errors = _again(array, hard, _hard_doubles)
-        values[hard.view(np.bool_)] = values_of(again, np.float64)
-    return Evaluated(fixed_array(values, SqlType(Kind.DOUBLE), valid), errors)
+        values[hard] = values_of(again, np.float64)
+    return Evaluated(fixed_array(values, SqlType(Kind.DOUBLE), slots.valid), errors)
 
 
 def _hard_doubles(array: pa.Array) -> Evaluated:
@@ -158,7 +208,7 @@ def _hard_doubles(array: pa.Array) -> Evaluated:
         return Evaluated(parsed)
     again, errors = _again(
         array,
-        doubtful.view(np.uint8),
+        doubtful,
         lambda texts: map_rows([texts], lambda text: _float(text, "double precision"), pa.float64()),
     )
     made = values.astype(np.float64)

@@ -2,8 +2,8 @@
 
 Every other text (signs, blanks, exponents, words, too many digits, no number at all) is called *hard* and left to
 whoever knows the whole grammar.  Rows are independent of each other; O(bytes), and at most ``_MOST_BYTES`` of a row
-are looked at.  Row *i* is ``data[offsets[i]:offsets[i + 1]]``; ``valid``: uint8[n], or empty if no row is NULL; a NULL
-is 0 and not hard.
+are looked at.  Row *i* is ``data[starts[i]:stops[i]]``; ``valid``: uint8[n], or empty if no row is NULL; a NULL is 0
+and not hard.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ def _is_null(valid: Any, row: Any) -> Any:
     return valid.shape[0] > 0 and valid[row] == 0
 
 
-@kernel(I64(read(U8), read(I64), read(U8), U64, write(I64), write(U8)))
-def parse_integers(data: Any, offsets: Any, valid: Any, most: Any, out: Any, hard: Any) -> int:
+@kernel(I64(read(U8), read(I64), read(I64), read(U8), U64, write(I64), write(U8)))
+def parse_integers(data: Any, starts: Any, stops: Any, valid: Any, most: Any, out: Any, hard: Any) -> int:
     """out: int64[n], hard: uint8[n]; how many are hard, whose value is 0.
 
     ``most``: the largest value; the smallest is ``-most - 1``.  What is beyond is hard.
@@ -46,7 +46,7 @@ def parse_integers(data: Any, offsets: Any, valid: Any, most: Any, out: Any, har
         hard[i] = 0
         if _is_null(valid, i):
             continue
-        at, end = offsets[i], offsets[i + 1]
+        at, end = starts[i], stops[i]
         negative = at < end and data[at] == 45
         if negative:
             at += 1
@@ -68,8 +68,8 @@ def parse_integers(data: Any, offsets: Any, valid: Any, most: Any, out: Any, har
     return count
 
 
-@kernel(I64(read(U8), read(I64), read(U8), write(_F64), write(U8)))
-def parse_doubles(data: Any, offsets: Any, valid: Any, out: Any, hard: Any) -> int:
+@kernel(I64(read(U8), read(I64), read(I64), read(U8), write(_F64), write(U8)))
+def parse_doubles(data: Any, starts: Any, stops: Any, valid: Any, out: Any, hard: Any) -> int:
     """out: float64[n], hard: uint8[n]; how many are hard, whose value is 0.
 
     A double and a power of ten that are exact have a quotient that is rounded once: the nearest double to the text.
@@ -80,7 +80,7 @@ def parse_doubles(data: Any, offsets: Any, valid: Any, out: Any, hard: Any) -> i
         hard[i] = 0
         if _is_null(valid, i):
             continue
-        at, end = offsets[i], offsets[i + 1]
+        at, end = starts[i], stops[i]
         negative = at < end and data[at] == 45
         if negative:
             at += 1
