@@ -465,9 +465,9 @@ class Session:
         )
         writes = {t: Batch.concat(b[0].types, b) for t, b in transaction.writes.items()}
         with engine.commit_lock:  # nobody writes or drops between the checks and the commit
-            with engine.control() as controller:
-                missing = [t for t in writes if not controller.exists(t) and transaction.built(t)]
-            if missing:
+            engine.check_usable()
+            there = engine.catalog.snapshot().by_id
+            if any(t not in there and transaction.built(t) for t in writes):
                 raise make_error("40001", "a table of the transaction was dropped meanwhile")
             transaction.check_reads(engine)
             interrupt.check()
