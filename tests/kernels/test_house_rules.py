@@ -23,11 +23,13 @@ OTHERS = {
     "orders",
     "registry",
     "row_order",
+    "signatures",
+    "stamp",
     "warm",
 }
 FILES = sorted(p for p in FOLDER.glob("*.py") if p.stem not in OTHERS)
 #: what a jitted function may call besides its own file: Python, NumPy and math as Numba has them, loads and orders
-SHARED = {f"eddyline.kernels.{name}" for name in ("memory", "orders", "row_order", "cells", "kernel")}
+SHARED = {f"eddyline.kernels.{name}" for name in ("memory", "orders", "row_order", "cells", "kernel", "signatures")}
 
 
 def decorator_name(node: ast.expr) -> str:

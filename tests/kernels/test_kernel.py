@@ -7,7 +7,8 @@ import threading
 import numpy as np
 import pytest
 
-from eddyline.kernels.kernel import I64, VOID, kernel, read, write
+from eddyline.kernels.kernel import kernel
+from eddyline.kernels.signatures import I64, VOID, read, write
 
 
 def double(values: np.ndarray, out: np.ndarray) -> None:

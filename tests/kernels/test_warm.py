@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 import threading
 from pathlib import Path
 
-import numba
 import pytest
 
+from eddyline.kernels import stamp as stamps
 from eddyline.kernels import warm as module
 from eddyline.kernels.registry import KERNELS
+from eddyline.kernels.stamp import Stamp, fingerprint_of
 from eddyline.kernels.warm import warm, warm_soon
 
 ALL = len(KERNELS)
@@ -19,7 +21,7 @@ ALL = len(KERNELS)
 @pytest.fixture
 def stamp(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     path = tmp_path / "stamp"
-    monkeypatch.setattr(module, "_stamp", lambda: path)
+    monkeypatch.setattr(module, "_stamp", lambda: Stamp(ALL, path))
     return path
 
 
@@ -36,9 +38,9 @@ def test_progress_is_told_kernel_by_kernel_and_only_once_for_a_machine(stamp: Pa
     assert [path.name for path in stamp.parent.iterdir()] == ["stamp"]
 
 
-def test_another_version_of_anything_compiles_anew(stamp: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_processor_compiles_anew(stamp: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     reported()
-    monkeypatch.setattr(numba, "__version__", "0.0.0")
+    monkeypatch.setattr(stamps, "_processor", lambda: "another one")
     assert reported()[-1] == (ALL, ALL)
     assert reported() == []
 
@@ -57,7 +59,8 @@ def test_processes_that_fail_leave_the_work_to_the_caller(
 
 
 def test_a_cache_that_cannot_be_stamped_is_looked_at_each_time(stamp: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_stamp", lambda: stamp / "no" / "folder")
+    stamp.mkdir()
+    monkeypatch.setattr(module, "_stamp", lambda: Stamp(ALL, stamp))
     assert reported()[-1] == reported()[-1] == (ALL, ALL)
 
 
@@ -89,7 +92,8 @@ class Waits:
 @pytest.fixture
 def loader(stamp: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As in a process that has loaded nothing, on a machine where all was compiled."""
-    module._write(stamp, module._fingerprint())
+    KERNELS[0].load()
+    Stamp(ALL, stamp).write(fingerprint_of(module._SOURCES), KERNELS[0].dispatcher.stats.cache_path)
     monkeypatch.setattr(module, "_begun", threading.Event())
 
 
@@ -119,3 +123,28 @@ def test_what_is_not_compiled_is_waited_for(stamp: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr(module, "_compile", compiled.append)
     warm_soon()
     assert (len(compiled), stamp.exists()) == (1, True)
+
+
+def test_a_stamp_is_of_its_version_place_and_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cache = tmp_path / "cache"
+    cache.mkdir()
+    stamp = Stamp(2, tmp_path / "made" / "stamp")
+    stamp.write("print", str(cache))
+    assert not stamp.says("print"), "its cache is empty"
+    for name in ("a", "b"):
+        (cache / f"m.{name}-1.py{sys.version_info.major}{sys.version_info.minor}.nbi").touch()
+    assert stamp.says("print")
+    assert not stamp.says("another")
+    (cache / f"m.b-1.py{sys.version_info.major}{sys.version_info.minor}.nbi").rename(cache / "m.b-1.py20.nbi")
+    assert not stamp.says("print")
+    shutil.rmtree(cache)
+    assert not stamp.says("print")
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    assert Stamp(2).path.parent == tmp_path
+
+
+def test_what_numba_is_told_by_the_environment_is_in_the_fingerprint(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = fingerprint_of([stamps])
+    assert before == fingerprint_of([stamps]) != fingerprint_of([module])
+    monkeypatch.setenv("NUMBA_CPU_FEATURES", "none")
+    assert fingerprint_of([stamps]) != before

@@ -25,9 +25,10 @@ from eddyline.kernels.cells import (
     cell,
     compare_rows_twin,
 )
-from eddyline.kernels.kernel import DESCS, I64, RUNS, U64, VOID, kernel, read, subroutine, write
+from eddyline.kernels.kernel import kernel, subroutine
 from eddyline.kernels.memory import copy_bytes, load_i64, load_u64
 from eddyline.kernels.row_order import ITEM_BYTES, compare_rows
+from eddyline.kernels.signatures import DESCS, I64, RUNS, U64, VOID, read, write
 
 __all__ = [
     "BUCKETS", "BUCKET_BITS", "SUM_OVERFLOW", "count_buckets", "count_buckets_twin", "deal_cells",

@@ -11,7 +11,8 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from eddyline.kernels.kernel import I64, U8, kernel, read, subroutine, write
+from eddyline.kernels.kernel import kernel, subroutine
+from eddyline.kernels.signatures import I64, U8, read, write
 
 __all__ = [
     "BAD_CR",

@@ -11,15 +11,15 @@ from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
-from numba import types
 
-from eddyline.kernels.kernel import I64, VOID, kernel, read, write
+from eddyline.kernels.kernel import kernel
+from eddyline.kernels.signatures import F64, I64, VOID, read, write
 
 __all__ = ["EXP", "LN", "LOG10", "float_function", "float_function_twin", "float_power", "float_power_twin"]
 
 EXP, LN, LOG10 = 0, 1, 2
-_IN: Final = read(types.float64)
-_OUT: Final = write(types.float64)
+_IN: Final = read(F64)
+_OUT: Final = write(F64)
 
 Floats = npt.NDArray[np.float64]
 

@@ -11,9 +11,9 @@ import math
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit, types
 
-from eddyline.kernels.kernel import I64, U8, VOID, kernel, read, write
+from eddyline.kernels.kernel import kernel, subroutine
+from eddyline.kernels.signatures import F64, I64, U8, VOID, pair, read, write
 
 __all__ = [
     "SQUARE_UNIT",
@@ -37,7 +37,7 @@ _SHIFT = np.uint64(32)
 _FRACTION = np.int64(0xFFFFFFFFFFFFF)
 
 
-@kernel(types.UniTuple(I64, 2)(read(I64), read(I64), U8))
+@kernel(pair(I64)(read(I64), read(I64), U8))
 def digit_range(bits, weights, squared):  # type: ignore[no-untyped-def]
     """(first digit, one past the last digit) that the finite values with a weight touch; (0, 0) if there are none.
 
@@ -79,7 +79,7 @@ def _offset_twin(bits: int, squared: bool) -> int:
     return 2 * offset if squared else offset
 
 
-@njit(cache=True, nogil=True)
+@subroutine
 def _multiply(left, left_digits, right, right_digits, result):  # type: ignore[no-untyped-def]
     for i in range(left_digits + right_digits):
         result[i] = np.uint64(0)
@@ -167,7 +167,7 @@ def add_floats_twin(
         part[:] = [(total >> (32 * k)) & 0xFFFFFFFF for k in range(width - 1)] + [total >> (32 * (width - 1))]
 
 
-@kernel(VOID(read(I64, 2), I64, I64, I64, I64, I64, write(types.float64)))
+@kernel(VOID(read(I64, 2), I64, I64, I64, I64, I64, write(F64)))
 def round_digits(digits, column, width, exponent, precision, least, out):  # type: ignore[no-untyped-def]
     """Each row's wide integer times ``2**exponent``, rounded once, half to even; past the range: an infinity.
 

@@ -26,8 +26,9 @@ from eddyline.kernels.cells import (
     VARLEN,
     cell,
 )
-from eddyline.kernels.kernel import I64, RUNS, VOID, kernel, read, subroutine, write
+from eddyline.kernels.kernel import kernel, subroutine
 from eddyline.kernels.memory import copy_bytes, load_i64, load_u8, store_i64, store_u8
+from eddyline.kernels.signatures import I64, RUNS, VOID, read, write
 
 __all__ = ["OUT", "gather", "gather_twin", "sizes", "sizes_twin"]
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
-from eddyline.kernels.kernel import I64, U64, VOID, kernel, read, write
+from eddyline.kernels.kernel import kernel, subroutine
+from eddyline.kernels.signatures import I64, U64, VOID, read, write
 
 __all__ = [
     "buckets_in_use",
@@ -32,7 +32,7 @@ Int64s = npt.NDArray[np.int64]
 UInt64s = npt.NDArray[np.uint64]
 
 
-@njit(cache=True, nogil=True)
+@subroutine
 def _bucket(key_hash, mask, split):  # type: ignore[no-untyped-def]
     bucket = np.int64(key_hash & np.uint64(mask))
     if bucket < split:

@@ -29,9 +29,10 @@ from eddyline.kernels.cells import (
     cell,
     sql_key,
 )
-from eddyline.kernels.kernel import DESCS, I64, U64, VOID, kernel, subroutine, write
+from eddyline.kernels.kernel import kernel, subroutine
 from eddyline.kernels.memory import load_f32, load_f64, load_i16, load_i32, load_i64, load_u8, load_u64
 from eddyline.kernels.orders import unpadded
+from eddyline.kernels.signatures import DESCS, I64, U64, VOID, write
 
 __all__ = ["hash_rows", "hash_rows_twin"]
 

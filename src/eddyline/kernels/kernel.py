@@ -1,7 +1,10 @@
 """``@kernel``: a Numba function with its signatures stated, compiled or loaded from cache on first use, then closed.
 
 A kernel never sees another dtype or layout than those stated: numba raises TypeError instead of compiling anew.
-Input arrays are declared read-only and C-contiguous (``READ``), which also admits writable ones.
+Input arrays are declared read-only and C-contiguous (``read``), which also admits writable ones.
+
+Numba is imported when a kernel is loaded, and not before.  What kernels call of it (subroutines, code generators) is
+``Late`` until then: a kernel is compiled as a copy of its function whose globals have Numba's own in their places.
 """
 
 from __future__ import annotations
@@ -10,48 +13,69 @@ import os
 import threading
 from collections.abc import Callable
 from types import FunctionType
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeVar, cast
 
-from numba import njit, types
+from eddyline.kernels.signatures import Signature
+from eddyline.repr.late_module import LateModule
 
-__all__ = ["ADDRESS", "DESCS", "I64", "RUNS", "U8", "U64", "VOID", "Kernel", "kernel", "read", "subroutine", "write"]
+__all__ = ["Kernel", "Late", "kernel", "subroutine"]
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-VOID: Final = types.void
-I64: Final = types.int64
-U64: Final = types.uint64
-U8: Final = types.uint8
-ADDRESS: Final = types.int64
-
-
-def read(dtype: Any, dimensions: int = 1) -> Any:
-    """A C-contiguous array that the kernel only reads."""
-    return types.Array(dtype, dimensions, "C", readonly=True)
-
-
-def write(dtype: Any, dimensions: int = 1) -> Any:
-    """A C-contiguous array that the kernel fills."""
-    return types.Array(dtype, dimensions, "C")
-
-
-#: descriptors of the columns of one batch: int64[columns, cells.WIDTH]
-DESCS: Final = read(I64, 2)
-#: descriptors of the columns of several runs: int64[runs, columns, cells.WIDTH]
-RUNS: Final = read(I64, 3)
-
-
-def subroutine(function: Function) -> Function:
-    """Decorator: a jitted function that kernels of the same file call (a cached caller of another file goes stale)."""
-    jitted: Function = njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)(function)
-    return jitted
-
+_numba: Final = LateModule("numba")
 
 # one kernel is compiled at a time, as numba would have it anyway; nothing else is locked meanwhile
 _loading = threading.Lock()
 # A child that is forked while a kernel is loaded would have numba's locks held for ever: a fork waits for the kernel.
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=_loading.acquire, after_in_parent=_loading.release, after_in_child=_loading.release)
+
+
+class Late:
+    """What kernels call of Numba's, made by ``make`` when the first of them is loaded.
+
+    ``function``: what it does in Python; None for a code generator.
+    """
+
+    __slots__ = ("_made", "_make", "function")
+
+    def __init__(self, make: Callable[[], Any], function: FunctionType | None = None) -> None:
+        self._make = make
+        self._made: Any = None  # guarded by _loading
+        self.function = function
+
+    def made(self) -> Any:
+        """Needs ``_loading``."""
+        if self._made is None:
+            self._made = self._make()
+        return self._made
+
+
+def subroutine(function: Function) -> Function:
+    """Decorator: a jitted function that kernels of the same file call (a cached caller of another file goes stale)."""
+    plain = cast(FunctionType, function)
+
+    def jitted() -> Any:
+        return _numba.njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)(_prepared(plain, ""))
+
+    return cast(Function, Late(jitted, plain))
+
+
+def _prepared(function: FunctionType, suffix: str) -> FunctionType:
+    """The same code with what is late among its globals made, under another name with ``suffix``: Numba's cache tells
+    variants of a function apart by nothing else.  Needs ``_loading``.
+    """
+    names = dict(function.__globals__)
+    for name in function.__code__.co_names:
+        value = names.get(name)
+        if isinstance(value, Late):
+            names[name] = value.made()
+    copy = FunctionType(
+        function.__code__, names, function.__name__ + suffix, function.__defaults__, function.__closure__
+    )
+    copy.__module__ = function.__module__
+    copy.__qualname__ = function.__qualname__ + suffix
+    return copy
 
 
 class Kernel:
@@ -61,17 +85,26 @@ class Kernel:
     costs a lookup more than the work; itself if there is no such variant.
     """
 
-    __slots__ = ("_call", "dispatcher", "name", "short", "signatures")
+    __slots__ = ("_call", "_dispatcher", "_nogil", "_suffix", "function", "name", "short", "signatures")
 
     def __init__(
-        self, function: Callable[..., Any], signatures: tuple[Any, ...], *, nogil: bool, short: bool = False
+        self,
+        function: FunctionType,
+        signatures: tuple[Signature, ...],
+        *,
+        nogil: bool,
+        short: bool = False,
+        suffix: str = "",
     ) -> None:
-        self.name = f"{function.__module__.rpartition('.')[2]}.{function.__name__}"
+        self.name = f"{function.__module__.rpartition('.')[2]}.{function.__name__}{suffix}"
+        self.function = function
         self.signatures = signatures
-        self.dispatcher = njit(cache=True, nogil=nogil, no_cfunc_wrapper=True)(function)
+        self._nogil = nogil
+        self._suffix = suffix
+        self._dispatcher: Any = None  # guarded by _loading
         # either the loading call or the dispatcher itself; replaced once, by any thread, with an equal value
         self._call: Callable[..., Any] = self._first_call
-        self.short = Kernel(_renamed(function, "_short"), signatures, nogil=False) if short else self
+        self.short = Kernel(function, signatures, nogil=False, suffix="_short") if short else self
 
     def __call__(self, *args: Any) -> Any:
         return self._call(*args)
@@ -81,34 +114,39 @@ class Kernel:
         return self._call(*args)
 
     @property
+    def dispatcher(self) -> Any:
+        """Numba's own, which may have loaded nothing yet."""
+        with _loading:
+            return self._made()
+
+    def _made(self) -> Any:
+        """The dispatcher.  Needs ``_loading``."""
+        if self._dispatcher is None:
+            jitted = _numba.njit(cache=True, nogil=self._nogil, no_cfunc_wrapper=True)
+            self._dispatcher = jitted(_prepared(self.function, self._suffix))
+        return self._dispatcher
+
+    @property
     def loaded(self) -> bool:
-        return self._call is self.dispatcher
+        return self._dispatcher is not None and self._call is self._dispatcher
 
     def load(self) -> None:
         """Compiles every signature, or loads it from the cache.  Idempotent; threads take turns."""
         with _loading:
             if self.loaded:
                 return
+            dispatcher = self._made()
             for signature in self.signatures:
-                self.dispatcher.compile(signature)
-            self.dispatcher.disable_compile()
-            self._call = self.dispatcher
+                dispatcher.compile(signature.numba())
+            dispatcher.disable_compile()
+            self._call = dispatcher
 
 
-def _renamed(function: Callable[..., Any], suffix: str) -> Callable[..., Any]:
-    """The same code under another name: numba's cache tells variants of a function apart by nothing else."""
-    assert isinstance(function, FunctionType)
-    copy = FunctionType(function.__code__, function.__globals__, function.__name__ + suffix, function.__defaults__)
-    copy.__module__ = function.__module__
-    copy.__qualname__ = function.__qualname__ + suffix
-    return copy
-
-
-def kernel(*signatures: Any, nogil: bool = True, short: bool = False) -> Callable[[Callable[..., Any]], Kernel]:
+def kernel(*signatures: Signature, nogil: bool = True, short: bool = False) -> Callable[[Callable[..., Any]], Kernel]:
     """Decorator.  ``nogil=False`` for kernels that take less than about 50 µs; ``short=True`` for a second variant that
     keeps the GIL, for those that also serve lookups."""
 
     def wrap(function: Callable[..., Any]) -> Kernel:
-        return Kernel(function, signatures, nogil=nogil, short=short)
+        return Kernel(cast(FunctionType, function), signatures, nogil=nogil, short=short)
 
     return wrap

@@ -12,7 +12,8 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from eddyline.kernels.kernel import I64, U8, VOID, kernel, read, write
+from eddyline.kernels.kernel import kernel
+from eddyline.kernels.signatures import I64, U8, VOID, read, write
 
 __all__ = [
     "MAX_WEIGHT", "add_decimal_digits", "add_decimal_digits_twin", "add_double_digits", "add_double_digits_twin",

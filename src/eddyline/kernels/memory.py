@@ -7,12 +7,11 @@ to pass an address outside a live buffer.  Loads and stores need no alignment.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Final
 
-from llvmlite import ir
-from numba import types
-from numba.core import cgutils
-from numba.extending import intrinsic
+from eddyline.kernels.kernel import Late
+from eddyline.repr.late_module import LateModule
 
 __all__ = [
     "copy_bytes",
@@ -27,68 +26,79 @@ __all__ = [
     "store_u8",
 ]
 
-_BYTE = ir.IntType(8)
-_SHORT = ir.IntType(16)
-_INT = ir.IntType(32)
-_LONG = ir.IntType(64)
+_ir: Final = LateModule("llvmlite.ir")
+_cgutils: Final = LateModule("numba.core.cgutils")
+_extending: Final = LateModule("numba.extending")
+_types: Final = LateModule("numba.core.types")
 
 
-def _load(llvm_type: Any, extend: str | None, result: Any) -> Any:
+def _integer(bits: int) -> Any:
+    return _ir.IntType(bits)
+
+
+def _float() -> Any:
+    return _ir.FloatType()
+
+
+def _double() -> Any:
+    return _ir.DoubleType()
+
+
+def _intrinsic(typed: Callable[..., Any]) -> Any:
+    return Late(lambda: _extending.intrinsic(typed))
+
+
+def _load(llvm_type: Callable[[], Any], extend: str | None, result: str) -> Any:
     def typed(typingctx: Any, address: Any) -> Any:
         def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            pointer = builder.inttoptr(args[0], llvm_type.as_pointer())
+            pointer = builder.inttoptr(args[0], llvm_type().as_pointer())
             value = builder.load(pointer, align=1)
             if extend == "sext":
-                return builder.sext(value, _LONG)
+                return builder.sext(value, _integer(64))
             if extend == "zext":
-                return builder.zext(value, _LONG)
+                return builder.zext(value, _integer(64))
             if extend == "fpext":
-                return builder.fpext(value, ir.DoubleType())
+                return builder.fpext(value, _double())
             return value
 
-        return result(types.int64), generate
+        return getattr(_types, result)(_types.int64), generate
 
-    return intrinsic(typed)
+    return _intrinsic(typed)
 
 
-def _store(llvm_type: Any, value_type: Any) -> Any:
+def _store(bits: int, value_type: str) -> Any:
     def typed(typingctx: Any, address: Any, value: Any) -> Any:
         def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            pointer = builder.inttoptr(args[0], llvm_type.as_pointer())
-            value = args[1] if llvm_type is _LONG else builder.trunc(args[1], llvm_type)
+            pointer = builder.inttoptr(args[0], _integer(bits).as_pointer())
+            value = args[1] if bits == 64 else builder.trunc(args[1], _integer(bits))
             builder.store(value, pointer, align=1)
             return context.get_dummy_value()
 
-        return types.void(types.int64, value_type), generate
+        return _types.void(_types.int64, getattr(_types, value_type)), generate
 
-    return intrinsic(typed)
-
-
-load_u8 = _load(_BYTE, "zext", types.uint64)
-load_i16 = _load(_SHORT, "sext", types.int64)
-load_i32 = _load(_INT, "sext", types.int64)
-load_i64 = _load(_LONG, None, types.int64)
-load_u64 = _load(_LONG, None, types.uint64)
-load_f32 = _load(ir.FloatType(), "fpext", types.float64)
-load_f64 = _load(ir.DoubleType(), None, types.float64)
-store_u8 = _store(_BYTE, types.uint64)
-store_i64 = _store(_LONG, types.int64)
+    return _intrinsic(typed)
 
 
-@intrinsic  # type: ignore[untyped-decorator]  # numba has no types
-def copy_bytes(typingctx: Any, target: Any, source: Any, size: Any) -> Any:
-    """memcpy(target, source, size)."""
+load_u8 = _load(lambda: _integer(8), "zext", "uint64")
+load_i16 = _load(lambda: _integer(16), "sext", "int64")
+load_i32 = _load(lambda: _integer(32), "sext", "int64")
+load_i64 = _load(lambda: _integer(64), None, "int64")
+load_u64 = _load(lambda: _integer(64), None, "uint64")
+load_f32 = _load(_float, "fpext", "float64")
+load_f64 = _load(_double, None, "float64")
+store_u8 = _store(8, "uint64")
+store_i64 = _store(64, "int64")
 
+
+def _copy_bytes(typingctx: Any, target: Any, source: Any, size: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         target, source, size = args
-        cgutils.raw_memcpy(
-            builder,
-            builder.inttoptr(target, _BYTE.as_pointer()),
-            builder.inttoptr(source, _BYTE.as_pointer()),
-            size,
-            1,
-            align=1,
-        )
+        byte = _integer(8).as_pointer()
+        _cgutils.raw_memcpy(builder, builder.inttoptr(target, byte), builder.inttoptr(source, byte), size, 1, align=1)
         return context.get_dummy_value()
 
-    return types.void(types.int64, types.int64, types.int64), generate
+    return _types.void(_types.int64, _types.int64, _types.int64), generate
+
+
+#: memcpy(target, source, size)
+copy_bytes = _intrinsic(_copy_bytes)

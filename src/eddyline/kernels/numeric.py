@@ -16,9 +16,8 @@ from __future__ import annotations
 from typing import Any, Final
 
 import numpy as np
-from numba import types
 
-from eddyline.kernels.kernel import I64, U8, VOID, kernel, read, subroutine, write
+from eddyline.kernels.kernel import kernel, subroutine
 from eddyline.kernels.numeric_twins import (
     fitted,
     numeric_add_twin,
@@ -33,6 +32,7 @@ from eddyline.kernels.numeric_twins import (
     numeric_to_float_twin,
     words_twin,
 )
+from eddyline.kernels.signatures import BOOL, F64, I8, I64, U8, VOID, read, write
 
 __all__ = [
     "CEIL",
@@ -77,7 +77,6 @@ MIN_SIGNIFICANT_DIGITS = 16  # of a quotient
 PER_VALUE = -1
 DIVIDEND_DIGITS = 77  # fit 256 bits
 
-BOOL: Final = types.boolean
 _WORDS: Final = read(I64, 2)
 _OUT: Final = write(I64, 2)
 _STATUS: Final = write(U8)
@@ -455,7 +454,7 @@ def numeric_multiply(left: Any, left_scale: Any, right: Any, right_scale: Any, o
             _put(out, i, ln != rn, w1, w0, scale)
 
 
-@kernel(VOID(_WORDS, I64, _WORDS, I64, write(types.int8)))
+@kernel(VOID(_WORDS, I64, _WORDS, I64, write(I8)))
 def numeric_compare(left: Any, left_scale: Any, right: Any, right_scale: Any, out: Any) -> None:
     """out: int8[n]: -1, 0, 1 by value."""
     for i in range(left.shape[0]):
@@ -611,7 +610,7 @@ def numeric_remainder(left: Any, left_scale: Any, right: Any, right_scale: Any, 
             _put(out, i, ln, mh, ml, scale)
 
 
-@kernel(VOID(_WORDS, I64, write(types.float64), write(BOOL)))
+@kernel(VOID(_WORDS, I64, write(F64), write(BOOL)))
 def numeric_to_float(words: Any, scale: Any, out: Any, exact: Any) -> None:
     """out: float64[n]; exact: bool[n], false where the result may be off by rounding twice (redo those slowly)."""
     for i in range(words.shape[0]):

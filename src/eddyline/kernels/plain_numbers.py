@@ -10,16 +10,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
-from numba import types
 
-from eddyline.kernels.kernel import I64, U8, U64, kernel, read, subroutine, write
+from eddyline.kernels.kernel import kernel, subroutine
+from eddyline.kernels.signatures import F64, I64, U8, U64, read, write
 
 __all__ = ["parse_doubles", "parse_doubles_twin", "parse_integers", "parse_integers_twin"]
 
-_F64: Final = types.float64
 _0 = np.uint64(0)
 _1 = np.uint64(1)
 _10 = np.uint64(10)
@@ -68,7 +67,7 @@ def parse_integers(data: Any, starts: Any, stops: Any, valid: Any, most: Any, ou
     return count
 
 
-@kernel(I64(read(U8), read(I64), read(I64), read(U8), write(_F64), write(U8)))
+@kernel(I64(read(U8), read(I64), read(I64), read(U8), write(F64), write(U8)))
 def parse_doubles(data: Any, starts: Any, stops: Any, valid: Any, out: Any, hard: Any) -> int:
     """out: float64[n], hard: uint8[n]; how many are hard, whose value is 0.
 

@@ -29,9 +29,10 @@ from eddyline.kernels.cells import (
     cell,
     sql_key,
 )
-from eddyline.kernels.kernel import I64, U64, VOID, kernel, read, subroutine, write
+from eddyline.kernels.kernel import kernel, subroutine
 from eddyline.kernels.memory import load_f32, load_f64, load_i16, load_i32, load_i64, load_u8, load_u64
 from eddyline.kernels.orders import unpadded
+from eddyline.kernels.signatures import I64, U64, VOID, read, write
 
 __all__ = ["prefixes", "prefixes_twin"]
 

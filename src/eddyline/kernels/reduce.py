@@ -11,9 +11,9 @@ from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
-from eddyline.kernels.kernel import I64, U8, VOID, kernel, read, write
+from eddyline.kernels.kernel import kernel, subroutine
+from eddyline.kernels.signatures import I64, U8, VOID, read, write
 
 __all__ = [
     "add_integers",
@@ -47,7 +47,7 @@ def add_weights_twin(weights: Int64s, segments: Int64s, column: int, out: Int64s
         out[segment, column] += weight
 
 
-@njit(cache=True, nogil=True)
+@subroutine
 def _multiply(left, left_digits, right, right_digits, result):  # type: ignore[no-untyped-def]
     for i in range(left_digits + right_digits):
         result[i] = np.uint64(0)
@@ -60,7 +60,7 @@ def _multiply(left, left_digits, right, right_digits, result):  # type: ignore[n
         result[i + right_digits] = carry
 
 
-@njit(cache=True, nogil=True)
+@subroutine
 def _add_magnitude(magnitude, digits, negative, out, row, column, width):  # type: ignore[no-untyped-def]
     """Adds or subtracts a magnitude to the digits ``out[row, column:column + width]``."""
     carry = np.int64(0)

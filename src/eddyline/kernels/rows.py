@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from eddyline.kernels.cells import HEAD
-from eddyline.kernels.kernel import I64, RUNS, U8, U64, VOID, kernel, read, subroutine, write
+from eddyline.kernels.kernel import kernel, subroutine
 from eddyline.kernels.memory import copy_bytes, load_i64, load_u64, store_i64
 from eddyline.kernels.row_order import ITEM_BYTES, compare_cells, compare_images, compare_rows, is_null
 from eddyline.kernels.row_twins import (
@@ -26,6 +26,7 @@ from eddyline.kernels.row_twins import (
     sum_identical_twin,
     walk_groups_twin,
 )
+from eddyline.kernels.signatures import I64, RUNS, U8, U64, VOID, read, write
 
 __all__ = [
     "FEW_ALIKE", "MERGE_STATE", "OVERFLOW", "WALK_STATE", "compact_rows", "compact_rows_twin", "merge_rows",

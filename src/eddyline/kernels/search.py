@@ -13,8 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from eddyline.kernels.cells import cell, head_row
-from eddyline.kernels.kernel import I64, RUNS, U8, U64, VOID, kernel, read, subroutine, write
+from eddyline.kernels.kernel import kernel, subroutine
 from eddyline.kernels.memory import load_i64, load_u8, load_u64
+from eddyline.kernels.signatures import I64, RUNS, U8, U64, VOID, read, write
 
 __all__ = ["SEARCH_STATE", "locate", "locate_twin", "probe", "probe_twin", "seek", "seek_twin"]
 

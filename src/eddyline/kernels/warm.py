@@ -7,7 +7,6 @@ from the first moment on waits for that (``warm``).  A program that has just beg
 
 from __future__ import annotations
 
-import hashlib
 import logging
 import os
 import subprocess
@@ -17,13 +16,12 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from selectors import EVENT_READ, DefaultSelector
 from types import CodeType, FunctionType
-from typing import IO, Any, Final, cast
+from typing import IO, Final
 
-import llvmlite
-import numba
-
-from eddyline.kernels import cells, kernel, memory
+from eddyline.kernels import cells, kernel, memory, orders, row_order, signatures
+from eddyline.kernels.kernel import Late
 from eddyline.kernels.registry import KERNELS, MODULES
+from eddyline.kernels.stamp import Stamp, fingerprint_of
 
 __all__ = ["warm", "warm_soon"]
 
@@ -31,7 +29,8 @@ _log = logging.getLogger("eddyline.kernels")
 
 #: more compile no faster, because each loads the compiler first
 _MOST_PROCESSES: Final = 4
-_STAMP: Final = "eddyline-kernels"
+#: whose code is in the cache, or says what is to be compiled
+_SOURCES: Final = (*MODULES, cells, kernel, memory, orders, row_order, signatures)
 #: the package as a bare name, because its own __init__ loads a whole database, which takes longer than most kernels
 _PROGRAM: Final = """
 import sys, types
@@ -46,24 +45,24 @@ main()
 def warm(progress: Callable[[int, int], None] | None = None) -> None:
     """Loads every kernel from the cache, about 5 ms each; none compiles later.
 
-    Where a stamp beside the cache does not say that they are all in it, they are compiled first, by a process per
-    core; ``progress(done, all)`` is called then, before the first kernel and after each.  About 30 s of CPU.
+    Where a stamp does not say that they are all in it, they are compiled first, by a process per core;
+    ``progress(done, all)`` is called then, before the first kernel and after each.  About 30 s of CPU.
     Idempotent; safe from several threads and processes.
     """
-    stamp, fingerprint = _stamp(), _fingerprint()
-    known = stamp is not None and _says(stamp, fingerprint)
+    stamp, fingerprint = _stamp(), fingerprint_of(_SOURCES)
+    known = stamp.says(fingerprint)
     if not known:
         _compile(progress or (lambda done, total: None))
     for each in KERNELS:
         each.load()
-    if stamp is not None and not known:
-        _write(stamp, fingerprint)
+    cache = KERNELS[0].dispatcher.stats.cache_path
+    if cache is not None and not known:
+        stamp.write(fingerprint, cache)
 
 
 def warm_soon(progress: Callable[[int, int], None] | None = None) -> None:
     """As ``warm``, but returns once all kernels are in the cache: they are loaded by a thread, and on first use."""
-    stamp = _stamp()
-    if stamp is None or not _says(stamp, _fingerprint()):
+    if not _stamp().says(fingerprint_of(_SOURCES)):
         warm(progress)
     elif not all(each.loaded for each in KERNELS):
         _in_background()
@@ -97,43 +96,15 @@ def _load_each() -> None:
             _log.warning("a kernel could not be loaded ahead of its first call: %s", each.name, exc_info=True)
 
 
-def _stamp() -> Path | None:
-    folder = KERNELS[0].dispatcher.stats.cache_path
-    return None if folder is None else Path(folder) / _STAMP
-
-
-def _says(stamp: Path, fingerprint: str) -> bool:
-    try:
-        return stamp.read_text() == fingerprint
-    except OSError:  # there is none yet, or nobody may read it: then the kernels themselves decide
-        return False
-
-
-def _write(stamp: Path, fingerprint: str) -> None:
-    """By rename: another process never sees half of it."""
-    draft = stamp.with_name(f"{_STAMP}.{os.getpid()}")
-    try:
-        draft.write_text(fingerprint)
-        draft.replace(stamp)
-    except OSError:  # a cache that only others write: the next start looks at every kernel again
-        draft.unlink(missing_ok=True)
-
-
-def _fingerprint() -> str:
-    """Of all that makes numba compile anew: versions, the processor, the sources."""
-    found = [sys.version, numba.__version__, llvmlite.__version__, llvmlite.binding.get_host_cpu_name()]
-    for module in (*MODULES, cells, kernel, memory):
-        path = Path(str(module.__file__))
-        status = path.stat()
-        found.append(f"{path} {status.st_mtime_ns} {status.st_size}")
-    return hashlib.sha256("\n".join(found).encode()).hexdigest()
+def _stamp() -> Stamp:
+    return Stamp(len(KERNELS))
 
 
 def _compile(progress: Callable[[int, int], None]) -> None:
     """Largest first, each by the next process that is free.  The processes only save time: what they leave undone
     the caller compiles as it loads it."""
     progress(0, len(KERNELS))
-    waiting = sorted(range(len(KERNELS)), key=lambda k: _weight(KERNELS[k].dispatcher.py_func, set()))
+    waiting = sorted(range(len(KERNELS)), key=lambda k: _weight(KERNELS[k].function, set()))
     processes = _start(min(_cores(), _MOST_PROCESSES))
     done = 0
     try:
@@ -219,6 +190,6 @@ def _weight(function: FunctionType, seen: set[CodeType]) -> int:
 
 def _callees(function: FunctionType) -> Iterable[FunctionType]:
     for name in function.__code__.co_names:
-        jitted: Any = function.__globals__.get(name)
-        if hasattr(jitted, "py_func"):
-            yield cast(FunctionType, jitted.py_func)
+        called = function.__globals__.get(name)
+        if isinstance(called, Late) and called.function is not None:
+            yield called.function

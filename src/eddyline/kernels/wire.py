@@ -13,7 +13,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from eddyline.kernels.kernel import I64, U8, VOID, kernel, read, subroutine, write
+from eddyline.kernels.kernel import kernel, subroutine
+from eddyline.kernels.signatures import I64, U8, VOID, read, write
 
 __all__ = [
     "BAD_COUNT",
