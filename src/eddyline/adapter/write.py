@@ -22,6 +22,7 @@ from eddyline.expr.evaluate import evaluate, true_rows
 from eddyline.expr.ir import CLOCK, Call, Expr, Literal, rewrite
 from eddyline.expr.registry import RowErrors
 from eddyline.expr.text_io import literal_array, sample_rows
+from eddyline.plan.fast_path import ConstantPlan
 from eddyline.plan.parameters import bind_parameters
 from eddyline.plan.relation import Relation
 from eddyline.plan.traverse import gets
@@ -59,7 +60,8 @@ _AT = Time(0)  # pending rows have no time yet
 
 def insert(context: ReadContext, statement: Insert, parameters: Sequence[Literal], plan: ReadPlan | None) -> Outcome:
     table = statement.table
-    reads = base_tables(gets(statement.relation), context.catalog)
+    constant = plan is not None and isinstance(plan.fast, ConstantPlan)
+    reads = set() if constant else base_tables(gets(statement.relation), context.catalog)
     if reads or statement.on_conflict is not None:
         _lock(context, {table.id, *reads})
     wait_capacity(context, None)
