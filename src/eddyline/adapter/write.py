@@ -61,7 +61,7 @@ _AT = Time(0)  # pending rows have no time yet
 def insert(context: ReadContext, statement: Insert, parameters: Sequence[Literal], plan: ReadPlan | None) -> Outcome:
     table = statement.table
     constant = plan is not None and isinstance(plan.fast, ConstantPlan)
-    reads = set() if constant else base_tables(gets(statement.relation), context.catalog)
+    reads = () if constant else base_tables(gets(statement.relation), context.catalog)
     if reads or statement.on_conflict is not None:
         _lock(context, {table.id, *reads})
     wait_capacity(context, None)
