@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from eddyline.expr.constants import per_constant
 from eddyline.expr.datetime_columns import integers
+from eddyline.expr.layout import empty_scalar
 from eddyline.expr.registry import Arguments, Evaluated, Overload, declare, failures, implements
 from eddyline.expr.text_functions import MAX_BYTES
 from eddyline.expr.text_slices import byte_ranges, offsets_of
@@ -19,7 +20,7 @@ from eddyline.repr.types import BYTEA, INTEGER, TEXT, Kind, SqlType
 __all__: list[str] = []
 
 K = Kind
-_EMPTY: Final = pa.scalar(b"", pa.large_binary())
+_EMPTY: Final = empty_scalar(pa.large_binary())
 
 
 @implements("bytea_concat", fallible=True)

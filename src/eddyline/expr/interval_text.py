@@ -26,6 +26,7 @@ from eddyline.expr.datetime_fields import (
     tokenize,
 )
 from eddyline.expr.interval import Intervals
+from eddyline.expr.layout import empty_scalar
 
 __all__ = ["UNITS", "Span", "format_interval", "format_intervals", "parse_interval"]
 
@@ -37,7 +38,7 @@ class Span(NamedTuple):
 
 
 _TEXT: Final = pa.large_string()
-_EMPTY: Final = pa.scalar("", _TEXT)
+_EMPTY: Final = empty_scalar(_TEXT)
 _INT32: Final = 2**31
 _INT64: Final = 2**63
 _ISO_CHARS: Final = 250

@@ -17,6 +17,7 @@ __all__ = [
     "EXACT",
     "Words",
     "decimals_of",
+    "empty_scalar",
     "fixed_array",
     "numeric_array",
     "numeric_from_coefficients",
@@ -60,6 +61,14 @@ def values_of(array: pa.Array, dtype: npt.DTypeLike) -> npt.NDArray[np.generic]:
         return np.zeros(rows, dtype)
     result: npt.NDArray[np.generic] = np.frombuffer(buffer, dtype, rows, array.offset * width)
     return result
+
+
+def empty_scalar(layout: pa.DataType) -> pa.Scalar:
+    """The value of no bytes in a large_string or large_binary layout.
+
+    For modules' constants: ``pa.scalar`` would import pandas where that is installed, which takes long.
+    """
+    return pa.Array.from_buffers(layout, 1, [None, pa.py_buffer(bytes(16)), pa.py_buffer(b"")])[0]
 
 
 def fixed_array(values: npt.NDArray[np.generic], sql_type: SqlType, valid: Bools | None = None) -> pa.Array:

@@ -18,6 +18,7 @@ from eddyline.errors import make_error
 from eddyline.expr.calendar import Int64s
 from eddyline.expr.constants import per_constant
 from eddyline.expr.datetime_columns import integers
+from eddyline.expr.layout import empty_scalar
 from eddyline.expr.registry import Arguments, Evaluated, Overload, declare, failures, implements
 from eddyline.expr.rowwise import map_rows
 from eddyline.expr.text_output import padded, text_of
@@ -30,7 +31,7 @@ K = Kind
 MAX_BYTES: Final = 2**30 - 5  # a value with its header is below 1 GB
 TOO_LONG: Final = "requested length too large"
 _TEXT: Final = pa.large_string()
-_EMPTY: Final = pa.scalar("", pa.large_string())
+_EMPTY: Final = empty_scalar(pa.large_string())
 
 
 def lowered(array: pa.Array) -> pa.Array:

@@ -8,6 +8,7 @@ which only the window from digit ``base`` on is stored.  Digit *k* weighs 2**(32
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -80,7 +81,7 @@ def _offset_twin(bits: int, squared: bool) -> int:
 
 
 @subroutine
-def _multiply(left, left_digits, right, right_digits, result):  # type: ignore[no-untyped-def]
+def _multiply(left: Any, left_digits: Any, right: Any, right_digits: Any, result: Any) -> Any:
     for i in range(left_digits + right_digits):
         result[i] = np.uint64(0)
     for i in range(left_digits):

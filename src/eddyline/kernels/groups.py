@@ -8,6 +8,8 @@ Equal hashes are candidates only; the caller compares the keys.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
@@ -33,7 +35,7 @@ UInt64s = npt.NDArray[np.uint64]
 
 
 @subroutine
-def _bucket(key_hash, mask, split):  # type: ignore[no-untyped-def]
+def _bucket(key_hash: Any, mask: Any, split: Any) -> Any:
     bucket = np.int64(key_hash & np.uint64(mask))
     if bucket < split:
         bucket = np.int64(key_hash & np.uint64(2 * mask + 1))

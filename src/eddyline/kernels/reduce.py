@@ -8,6 +8,7 @@ Magnitudes in between are uint64 digits of 32 bits.
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -48,7 +49,7 @@ def add_weights_twin(weights: Int64s, segments: Int64s, column: int, out: Int64s
 
 
 @subroutine
-def _multiply(left, left_digits, right, right_digits, result):  # type: ignore[no-untyped-def]
+def _multiply(left: Any, left_digits: Any, right: Any, right_digits: Any, result: Any) -> Any:
     for i in range(left_digits + right_digits):
         result[i] = np.uint64(0)
     for i in range(left_digits):
@@ -61,7 +62,7 @@ def _multiply(left, left_digits, right, right_digits, result):  # type: ignore[n
 
 
 @subroutine
-def _add_magnitude(magnitude, digits, negative, out, row, column, width):  # type: ignore[no-untyped-def]
+def _add_magnitude(magnitude: Any, digits: Any, negative: Any, out: Any, row: Any, column: Any, width: Any) -> Any:
     """Adds or subtracts a magnitude to the digits ``out[row, column:column + width]``."""
     carry = np.int64(0)
     for i in range(width):
