@@ -12,6 +12,7 @@ I3  the first interval's upper is past as_of.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 
 import numpy as np
 
@@ -31,8 +32,13 @@ __all__ = ["ERRORS_LAYOUT", "ArrangeOperator", "new_arrangement"]
 #: rows sorted and inserted in one activation; inserting also merges several times as many
 _PIECE_ROWS = 16_384
 
-_NO_ERRORS = Batch.empty(ERR_TYPES)
 ERRORS_LAYOUT = Layout(ERR_TYPES, tuple(range(len(ERR_TYPES))))
+
+
+@cache
+def _no_errors() -> Batch:
+    """One for all.  Made when it is wanted: Arrow looks for pandas with the first array that it makes of a list."""
+    return Batch.empty(ERR_TYPES)
 
 
 def new_arrangement(layout: Layout, context: OperatorContext) -> Arrangement:
@@ -58,7 +64,7 @@ class ArrangeOperator:
         self._rows = Stash(self._piece_rows)
         self._error_stash = Stash(self._piece_rows)
         #: errors of the interval being sealed
-        self._errors = _NO_ERRORS
+        self._errors = _no_errors()
         #: updates at as_of, while nothing is sealed; None once they are in the trace
         self._snapshot: RunBuilder | None = RunBuilder(layout, context.hasher, context.as_of)
         #: what is left of it, where it is not built at once
@@ -215,15 +221,15 @@ class ArrangeOperator:
 
     def _closed_errors(self) -> Batch:
         if self._error_stash.exhausted():
-            return _NO_ERRORS
+            return _no_errors()
         pieces: list[Batch] = []
         while (piece := self._error_stash.piece()) is not None:
             pieces.append(piece)
-        return Batch.concat(ERR_TYPES, pieces) if pieces else _NO_ERRORS
+        return Batch.concat(ERR_TYPES, pieces) if pieces else _no_errors()
 
     def _seal_errors(self, upper: Frontier) -> Batch | None:
         trace = self._arrangement.errs
-        if self._errors is _NO_ERRORS:
+        if self._errors is _no_errors():
             trace.advance_upper(upper)
             return None
         closed = self._errors.times < upper
