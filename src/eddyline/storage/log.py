@@ -165,6 +165,10 @@ class DurableLog:
         """The file that is written to, as far as it is safe."""
         return LogSpan(self._number, self._end)
 
+    def held(self) -> bool:
+        """Whether the directory is still this opener's."""
+        return self._lock.held()
+
     # -- size -----------------------------------------------------------------------------------------------------
 
     @property
@@ -227,8 +231,10 @@ class DurableLog:
                 assert time is not None, "rows are written at a time"
                 size = group.add(PART, encode_part(table, time, piece), self._synced)
                 self._unsafe_spans.append((table, time, size))
+        # A time that is only reserved may be written before commits of earlier times that were acknowledged early: it
+        # says nothing about them.
         record = Commit(
-            time,
+            time if writes or changes else None,
             0 if time is None else time + RESERVED_US,
             dict(changes.put),
             changes.removed,
