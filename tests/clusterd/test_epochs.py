@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import threading
+import time
+
 import pytest
 
 from eddyline.controller.processes import ReplicaSpec
 from eddyline.errors import DatabaseError
+from eddyline.protocol.codec import encode
 from eddyline.protocol.framing import Frames
 from eddyline.protocol.handshake import Purpose, greet
 from eddyline.protocol.messages import CreateDataflow, Peek, PeekResponse, Schedule, Status
 from eddyline.protocol.sockets import connect_to
+from eddyline.protocol.storage_messages import StorageUpdate, TimesClosed, Unfollow
 from eddyline.testing.driver import PAIR, index_on
-from tests.clusterd.harness import Controller, Hosts
+from tests.clusterd.harness import WAIT_SECONDS, Controller, Hosts
 from tests.compute.runtime_harness import identity
 
 
@@ -78,3 +83,41 @@ def test_a_connection_of_the_same_epoch_takes_the_place_of_one_that_was_lost() -
             controller.replica.send(Schedule("u2"))
             assert ask(controller, nonce) == [10, 20]
             controller.replica.close()
+
+
+def test_who_takes_the_place_of_a_connection_waits_for_what_that_one_is_at() -> None:
+    """Also where it has ended: what it had received is done before anybody hears what the mirrors have seen."""
+    with Hosts(ReplicaSpec(interactive=False)) as hosts:
+        host = hosts.hosts[0]
+        reached, go_on, greeted = threading.Event(), threading.Event(), threading.Event()
+
+        def slow(_update: StorageUpdate) -> None:
+            reached.set()
+            go_on.wait(WAIT_SECONDS)
+
+        host.mirrors.receive = slow  # type: ignore[method-assign, assignment]  # it stands in for it
+        first = Frames(connect_to(hosts.addresses[0]))
+        greet(first, Purpose.STORAGE, epoch=3)
+        first.send([encode(TimesClosed(5))])
+        assert reached.wait(WAIT_SECONDS)
+        first.close()
+        ended = host._storage
+        assert ended is not None
+        deadline = time.monotonic() + WAIT_SECONDS
+        while host._storage is not None:  # the thread that sends sees the end; the other one is at the message
+            ended.send(Unfollow(1))
+            assert time.monotonic() < deadline
+            time.sleep(0.005)
+        second = Frames(connect_to(hosts.addresses[0]))
+
+        def next_one() -> None:
+            greet(second, Purpose.STORAGE, epoch=4)
+            greeted.set()
+
+        greeting = threading.Thread(target=next_one)
+        greeting.start()
+        assert not greeted.wait(0.3)
+        go_on.set()
+        assert greeted.wait(WAIT_SECONDS)
+        greeting.join()
+        second.close()

@@ -13,7 +13,7 @@ import pytest
 from eddyline.clusterd.mirror import MirrorStore
 from eddyline.protocol.codec import decode_storage_request, decode_storage_update, encode
 from eddyline.protocol.sources import SourceReader
-from eddyline.protocol.storage_messages import StorageRequest, StorageUpdate, Updates
+from eddyline.protocol.storage_messages import FollowRefused, StorageRequest, StorageUpdate, Updates
 from eddyline.repr.batch import Batch
 from eddyline.repr.rowerror import ERR_TYPES
 from eddyline.repr.time import EMPTY, MIN_TIME, Frontier, Time
@@ -384,3 +384,50 @@ def test_a_mirror_asks_on_a_new_connection_for_what_its_readers_want_still() -> 
     c.pump()
     second.read()
     assert second.content(at) == c.content("a", at)
+
+
+@pytest.mark.parametrize("inherits", [True, False])
+def test_what_was_asked_of_an_earlier_program_is_had_from_the_next_one(inherits: bool) -> None:
+    """Also where that one has written, and forgotten the times, before it hears of it."""
+    c = Connected()
+    for id in ("a", "b"):
+        c.table(id)
+        c.commit(id, [(n, "x") for n in range(50)])
+    complete = Follower(c.mirrors[0].open_source("a", Time(c.time), 1))
+    c.store.append({}, Time(c.time + 4))
+    c.pump()
+    complete.read()
+    begun = Follower(c.mirrors[0].open_source("b", Time(c.time), 1))
+    c.disconnect()
+    c.mirrors[0].renewed()
+
+    rows = {id: c.store.snapshot(id, Time(c.time)) for id in ("a", "b")}
+    c.store = TableStore(c.hasher, retention_us=2)
+    for id in ("a", "b"):
+        c.table(id)
+    c.store.restore([(id, part) for id, parts in rows.items() for part in parts], Time(c.time))
+    upto = Time(c.time + 9)
+    holds = [c.store.hold(id, Frontier(upto)) for id in ("a", "b")]
+    if inherits:
+        c.store.inherit(upto)
+    else:
+        c.store.append({}, upto)
+    c.time = upto + 5
+    c.commit("a", [(0, "x"), (100, "y")], [-1, 1])
+    c.commit("b", [(1, "x"), (101, "y")], [-1, 1])
+    assert [c.store.since("a"), c.store.since("b")] == [Frontier(upto)] * 2
+    c.sent.clear()
+    c.connect()
+    c.pump()
+    refused = [u for u in c.sent if isinstance(u, FollowRefused)]
+    assert len(refused) == (0 if inherits else 2)
+    if not inherits:
+        return  # these are what they ask for
+    for follower, id in ((complete, "a"), (begun, "b")):
+        follower.read()
+        for time in (upto, c.time - 1, c.time):
+            assert follower.content(time) == c.content(id, time)
+    sent = [u.rows.payload for u in c.sent if isinstance(u, Updates) and u.rows is not None]
+    assert sum(len(b) for b in sent if isinstance(b, Batch)) == 2 + 52, "what was complete is not told again"
+    for hold in holds:
+        hold.close()

@@ -74,6 +74,8 @@ class Host:
         self._deciding = False
         self._commands: _CommandLink | None = None
         self._storage: _StorageLink | None = None
+        #: the last connection of each kind; one that has ended may be at its last message still
+        self._latest: dict[Purpose, _CommandLink | _StorageLink] = {}
         self._epoch = 0  # the highest that a controller has said
         self._alone_since = time.monotonic()
         self._stream: CommandStream[_Commands] = CommandStream(
@@ -206,7 +208,11 @@ class Host:
             return
         layout = self._config.compute.layout
         answer = Welcome(
-            self._config.compute.process, layout.processes, layout.workers, self._config.interactive is not None
+            self._config.compute.process,
+            layout.processes,
+            layout.workers,
+            self._config.interactive is not None,
+            self.mirrors.seen(),
         )
         try:
             welcome(frames, answer)
@@ -233,23 +239,24 @@ class Host:
                     detail=f"The replica obeys epoch {self._epoch}; this connection is of epoch {greeting.epoch}.",
                     hint="Close this database and open its directory again.",
                 )
-            former: list[_CommandLink | _StorageLink | None] = []
             overtakes, self._epoch = greeting.epoch > self._epoch, greeting.epoch
-            if overtakes or isinstance(link, _CommandLink):
-                former.append(self._commands)
+            kinds = (Purpose.COMMANDS, Purpose.STORAGE) if overtakes else (greeting.purpose,)
+            former = [self._latest[kind] for kind in kinds if kind in self._latest]
+            if Purpose.COMMANDS in kinds:
                 self._commands, self._alone_since = None, time.monotonic()
-            if overtakes or isinstance(link, _StorageLink):
-                former.append(self._storage)
+            if Purpose.STORAGE in kinds:
                 self._storage = None
+            self._latest[greeting.purpose] = link
             if isinstance(link, _CommandLink):
                 self._commands = link
             else:
                 self._storage = link
         for each in former:
-            if each is not None:
-                each.close()
+            each.close()  # what it was at is done
             if isinstance(each, _CommandLink):
-                self._stream.ended(each)  # again: its thread may have taken a hello while it was being closed
+                self._stream.ended(each)  # again: its thread may have taken a hello meanwhile
+        if overtakes:
+            self.mirrors.renewed()
         with self._changed:
             if self._storage is link:
                 self.mirrors.disconnected()

@@ -9,7 +9,8 @@ I1  a reader sees the mirror below its upper only, and everything there;
 I2  since is at most every hold, and the as_of of every reader that has not begun;
 I3  what is read at a time that the mirror has forgotten gets another mirror: storage still has it, by the
     controller's holds;
-I4  changes of a view are kept until storage says that it has them, and sent again on every connection.
+I4  changes of a view are kept until storage says that it has them, and sent again on every connection, unless that is
+    another storage's: then a view is written from its beginning, and what went before reaches nobody.
 Locks, in order: a collection's ``turn`` (its traces' writer), ``_state`` (bounds and queues, O(1) steps).
 Threads: one receives; any thread reads.
 """
@@ -25,6 +26,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from eddyline.protocol.handshake import Seen
 from eddyline.protocol.messages import RowBatch
 from eddyline.protocol.sources import Committed, Polled, Selection, SourceReader
 from eddyline.protocol.storage_messages import (
@@ -172,6 +174,8 @@ class MirrorStore:
         self._unsettled: dict[_Mirror, None] = {}
         self._uppers: dict[str, Frontier] = {}
         self._unwritten: dict[str, deque[StageView | WriteView]] = {}
+        #: views that an earlier storage had the beginning of
+        self._disowned: set[str] = set()
         self._watchers = Watchers(self._state)
         self._tokens = 0
         self._closed = False
@@ -199,6 +203,27 @@ class MirrorStore:
     def disconnected(self) -> None:
         with self._state:
             self._send = None
+
+    def renewed(self) -> None:
+        """The next connection is to another storage, of the same tables: views are written to it anew."""
+        with self._state:
+            self._disowned |= self._unwritten.keys()
+            for id in self._disowned:
+                self._uppers.pop(id, None)
+            self._unwritten.clear()
+            for mirror in self._mirrors.values():
+                if mirror.ready and not mirror.table:
+                    mirror.stalled, mirror.live = True, False
+                    if self._current.get(mirror.id) is mirror:
+                        del self._current[mirror.id]
+
+    def seen(self) -> Seen | None:
+        """What the mirrors of tables that are complete have; None if there are none."""
+        with self._state:
+            found = [m.collection for m in self._mirrors.values() if m.table and m.ready and m.collection is not None]
+            if not found:
+                return None
+            return Seen(int(max(c.last_write for c in found)), int(min(c.upper for c in found)))
 
     def _begin(self, mirror: _Mirror) -> None:
         """Asks for the mirror's history, or what it lacks of it.  Needs ``_state``."""
@@ -498,6 +523,7 @@ class MirrorStore:
     def begin_view(self, id: str, writer: object = None) -> None:
         """See ``protocol.sources.Storage``.  One sink of a process writes a view: storage knows the process."""
         with self._state:
+            self._disowned.discard(id)
             self._unwritten[id] = deque()
             self._uppers.pop(id, None)
             if self._send is not None:
@@ -513,10 +539,13 @@ class MirrorStore:
         """See ``protocol.sources.Storage``."""
         self._write(WriteView(id, RowBatch(rows), RowBatch(errors), lower, upper))
         with self._state:
-            self._remember(id, upper)
+            if id not in self._disowned:
+                self._remember(id, upper)
 
     def _write(self, request: StageView | WriteView) -> None:
         with self._state:
+            if request.id in self._disowned:
+                return
             self._unwritten.setdefault(request.id, deque()).append(request)
             if self._send is not None:
                 self._send(request)

@@ -14,10 +14,20 @@ import msgspec
 from eddyline.errors import Error, make_error
 from eddyline.protocol.framing import Frames
 
-__all__ = ["PROTOCOL_VERSION", "Greeting", "Purpose", "Welcome", "await_greeting", "greet", "turn_away", "welcome"]
+__all__ = [
+    "PROTOCOL_VERSION",
+    "Greeting",
+    "Purpose",
+    "Seen",
+    "Welcome",
+    "await_greeting",
+    "greet",
+    "turn_away",
+    "welcome",
+]
 
 #: rises with every change of a message; both ends must have the same
-PROTOCOL_VERSION: Final = 3
+PROTOCOL_VERSION: Final = 4
 #: no greeting or answer is longer
 _MOST_BYTES: Final = 4096
 _WAIT_SECONDS: Final = 30.0
@@ -43,13 +53,24 @@ class Greeting(msgspec.Struct, frozen=True, tag_field="op", tag="eddyline"):
     epoch: int = 0
 
 
+class Seen(msgspec.Struct, frozen=True):
+    """Of the mirrors of tables in a process: the time of their ``newest`` write, and up to where all are complete."""
+
+    newest: int
+    upper: int
+
+
 class Welcome(msgspec.Struct, frozen=True, tag_field="op", tag="welcome"):
-    """What was reached: process ``process`` of ``processes`` with ``workers`` each."""
+    """What was reached: process ``process`` of ``processes`` with ``workers`` each.
+
+    ``seen``: what it has of the tables, of an earlier connection; None: nothing.
+    """
 
     process: int
     processes: int
     workers: int
     interactive: bool
+    seen: Seen | None = None
 
 
 class Refusal(msgspec.Struct, frozen=True, tag_field="op", tag="refusal"):

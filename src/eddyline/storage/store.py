@@ -124,6 +124,8 @@ class TableStore:
         self._retention_us = retention_us
         self._backlog_rows = backlog_rows
         self._backlog_bytes = backlog_bytes
+        #: times up to it are an earlier program's; set before anybody else has the store
+        self.inherited = Time(0)
         self._commit = threading.Lock()
         self._state = threading.Lock()
         self._capacity = threading.Condition(self._state)
@@ -400,6 +402,11 @@ class TableStore:
             self._fill(id, parts, at)
         with self._state:
             self._tables_upper = Frontier(max(self._tables_upper, at + 1))
+
+    def inherit(self, upto: Time) -> None:
+        """After ``restore``: closes the times that an earlier program may have given out, without any writes."""
+        self.append({}, upto)
+        self.inherited = upto
 
     def _fill(self, id: str, parts: list[Batch], at: Time) -> None:
         collection = self._collection(id)
