@@ -189,6 +189,7 @@ class InteractiveWorker:
         if hello.nonce == self._nonce:
             return
         first, self._nonce = self._nonce is None, hello.nonce
+        self._ledger.hello(hello)
         self._connection += 1
         self.peeks.clear()
         self._peek_log.forget()

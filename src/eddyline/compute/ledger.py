@@ -12,8 +12,16 @@ from typing import Any, Final
 
 import msgspec
 
-from eddyline.plan.dataflow import DataflowClass, DataflowDescription, ExportIndex, ExportSubscribe, ImportIndex
-from eddyline.protocol.messages import Command, CreateDataflow
+from eddyline.plan.dataflow import (
+    DataflowClass,
+    DataflowDescription,
+    ExportIndex,
+    ExportMaterializedView,
+    ExportSubscribe,
+    ImportIndex,
+    ImportSource,
+)
+from eddyline.protocol.messages import Command, CreateDataflow, Hello
 from eddyline.repr.time import EMPTY, Frontier
 
 __all__ = ["Ledger", "Reconciled", "compatible_with"]
@@ -52,6 +60,17 @@ class Ledger:
         self._entries: dict[str, _Entry] = {}  # by each live export
         self._renders: dict[str, int] = {}
         self.reconciliations = 0
+        self._storage: str | None = None  # what views are written to
+        self._renewed = False  # whether it is another one than before
+        self._written: frozenset[str] = frozenset()  # then: what was written to the earlier one
+
+    def hello(self, hello: Hello) -> None:
+        """A connection begins."""
+        self._renewed |= self._storage is not None and hello.storage != self._storage
+        self._storage = hello.storage
+        if self._renewed:
+            exports = [e for entry in self._entries.values() for e in entry.description.exports]
+            self._written = frozenset(e.id for e in exports if isinstance(e, ExportMaterializedView))
 
     def create(self, description: DataflowDescription) -> None:
         entry = _Entry(description, {e.id: Frontier(description.as_of) for e in description.exports})
@@ -99,6 +118,7 @@ class Ledger:
             rest.append(command)
         dropped = tuple(id for id in self._entries if id not in retained)
         self._entries = kept
+        self._renewed, self._written = False, frozenset()
         return Reconciled(dropped, retained, tuple(rest))
 
     def _retainable(self, new: DataflowDescription, retained: dict[str, Frontier]) -> _Entry | None:
@@ -108,6 +128,10 @@ class Ledger:
             return None
         if any(isinstance(e, ExportSubscribe) for e in new.exports):
             return None  # responses of the old connection are lost
+        if self._renewed and any(isinstance(e, ExportMaterializedView) for e in new.exports):
+            return None  # what it has written is lost
+        if any(isinstance(i, ImportSource) and i.id in self._written for i in new.imports):
+            return None  # it comes again, from another time on
         if any(since > new.as_of for since in entry.since.values()):
             return None
         if any(isinstance(i, ImportIndex) and i.id not in retained for i in new.imports):

@@ -55,6 +55,18 @@ class WorkerMeasures:
         self.activations = Durations()
         self._lock = threading.Lock()
         self._arrangements: dict[int, Sequence[Arrangement]] = {}  # by dataflow; guarded by _lock
+        self._built = self._retained = 0  # guarded by _lock
+
+    def count(self, *, built: int = 0, retained: int = 0) -> None:
+        """Maintained dataflows that were built, or that went on under a new connection."""
+        with self._lock:
+            self._built += built
+            self._retained += retained
+
+    def counted(self) -> tuple[int, int]:
+        """(built, retained) so far."""
+        with self._lock:
+            return self._built, self._retained
 
     def rendered(self, number: int, arrangements: Sequence[Arrangement]) -> None:
         with self._lock:

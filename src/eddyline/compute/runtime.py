@@ -188,7 +188,8 @@ class Runtime:
     def measured(self) -> RuntimeMeasures:
         """What its workers count; O(arrangements and their runs), any thread."""
         counts, seconds = Durations.sum_of([each.activations for each in self.measures])
-        return RuntimeMeasures(self.role.value, counts, seconds, sum(each.bytes_in_runs() for each in self.measures))
+        size = sum(each.bytes_in_runs() for each in self.measures)
+        return RuntimeMeasures(self.role.value, counts, seconds, size, *self.measures[0].counted())
 
     def listen(self, listener: Callable[[Response], None], ended: Callable[[], None]) -> None:
         self._responses.listen(listener, ended)

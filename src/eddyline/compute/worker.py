@@ -437,6 +437,7 @@ class Worker:
         if hello.nonce == self._nonce:
             return
         first, self._nonce = self._nonce is None, hello.nonce
+        self._ledger.hello(hello)
         self._connection += 1
         self.peeks.clear()
         if self.role is not Role.INTERACTIVE:  # an interactive worker has done so already, and gone on since
@@ -461,6 +462,7 @@ class Worker:
     def _go_on(self, dropped: Iterable[str], retained: Mapping[str, Frontier]) -> None:
         for id in dropped:
             self._forget(id)
+        self.measures.count(retained=len({self._exporters[id].number for id in retained if id in self._exporters}))
         for id, as_of in retained.items():
             self._reported.pop(id, None)
             if id in self._exporters:
@@ -497,6 +499,8 @@ class Worker:
         self._agenda.add(dataflow)
         self._watch_read(dataflow, frozen)
         self.measures.rendered(number, dataflow.arrangements)
+        if command.dataflow.dataflow_class is DataflowClass.MAINTAINED:
+            self.measures.count(built=1)
         for id in imported:
             self._importers.setdefault(id, []).append(dataflow)
             those = self._passed_by if id in dataflow.selected else self._followers

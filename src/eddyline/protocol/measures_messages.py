@@ -13,12 +13,18 @@ __all__ = ["ProcessMeasures", "ReportMeasures", "RuntimeMeasures"]
 
 
 class RuntimeMeasures(msgspec.Struct, frozen=True):
-    """Of the workers of one role.  ``activations``: how many in each bucket of ``compute.measures.BOUNDS_S``."""
+    """Of the workers of one role.  ``activations``: how many in each bucket of ``compute.measures.BOUNDS_S``.
+
+    ``built``, ``retained``: maintained dataflows that one worker, like all others, has built, or has gone on with under
+    another connection.
+    """
 
     role: str
     activations: tuple[int, ...]
     activation_seconds: float
     arrangement_bytes: int
+    built: int = 0
+    retained: int = 0
 
 
 class ReportMeasures(msgspec.Struct, frozen=True, tag_field="op", tag="report_measures"):
@@ -59,4 +65,6 @@ def _sum(parts: list[RuntimeMeasures]) -> RuntimeMeasures:
         tuple(map(sum, zip(*(part.activations for part in parts), strict=True))),
         sum(part.activation_seconds for part in parts),
         sum(part.arrangement_bytes for part in parts),
+        max(part.built for part in parts),
+        max(part.retained for part in parts),
     )

@@ -63,7 +63,10 @@ class RowBatch(msgspec.Struct, frozen=True):
 
 
 class Hello(msgspec.Struct, frozen=True, tag_field="op", tag="hello"):
+    """``nonce``: of the connection.  ``storage``: of what views are written to; another one has none of their rows."""
+
     nonce: str
+    storage: str = ""
 
 
 class CreateInstance(msgspec.Struct, frozen=True, tag_field="op", tag="create_instance"):
