@@ -98,7 +98,7 @@ def fails_once(monkeypatch: pytest.MonkeyPatch) -> None:
 def lost(db: eddyline.Connection) -> None:
     """Waits until the database knows that its replica has failed."""
     deadline = time.monotonic() + 30
-    while not db._engine._replica.failed:
+    while not db._engine.replica.failed:
         assert time.monotonic() < deadline
         time.sleep(0.001)
 
@@ -180,7 +180,7 @@ def test_a_replica_that_cannot_be_told_what_there_is_is_replaced_by_another(
         broken.clear()
         monkeypatch.setattr(CommandHistory, "reduced", reduced)
         deadline = time.monotonic() + 60
-        while db._engine._replica.failed:
+        while db._engine.replica.failed:
             assert time.monotonic() < deadline, "it is tried again by itself"
             time.sleep(0.01)
         assert answer(db, READS[0]) == before

@@ -138,7 +138,7 @@ def test_a_replica_that_is_started_anew_is_what_its_override_says() -> None:
         os.kill(before, signal.SIGKILL)
         until(lambda: len(pids(db)) == 1 and pids(db) != [before] and bool(threads_of(db)["solo:0"]))
         assert not threads_of(db)["inter:0"]
-        until(lambda: db._engine._replica.failed is False)
+        until(lambda: db._engine.replica.failed is False)
         assert db.execute("SELECT sum(x.a) FROM t x, t y").fetchall() == [(6,)]
 
 

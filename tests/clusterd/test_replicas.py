@@ -9,7 +9,7 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal
 from typing import Any, cast
 
@@ -19,6 +19,7 @@ import eddyline
 from eddyline.adapter.engine import Engine
 from eddyline.controller.processes import ReplicaProcesses, ReplicaSpec
 from eddyline.controller.remote import RemoteReplica
+from eddyline.controller.spawning import Child
 from eddyline.errors import DatabaseError
 from eddyline.protocol.storage_messages import Follow
 from eddyline.storage.collection import CollectionKind
@@ -264,17 +265,16 @@ def test_a_process_that_the_system_refuses_is_an_error_and_leaves_nothing_open(
         processes.close()
 
 
-def test_a_process_that_ends_while_others_start_ends_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_process_that_ends_while_others_start_ends_the_start() -> None:
     """It had said that it listens, and the first one would wait for it for as long as it may take."""
     scripts = ["exec sleep 600", "printf x >&{fd}", "exec sleep 600"]
 
-    def popen(arguments: list[str], writing: int) -> subprocess.Popen[bytes]:
+    def spawn(arguments: Sequence[str], writing: int, log: int) -> Child:
         script = scripts[int(next(a for a in arguments if a.startswith("--process=")).partition("=")[2])]
-        return subprocess.Popen(["sh", "-c", script.format(fd=writing)], stderr=subprocess.PIPE, pass_fds=[writing])
+        return subprocess.Popen(["sh", "-c", script.format(fd=writing)], stderr=log, pass_fds=[writing])
 
     hasher = Hasher(1)
-    processes = ReplicaProcesses(lambda: ReplicaSpec(processes=3), TableStore(hasher), hasher)
-    monkeypatch.setattr(processes, "_popen", popen)
+    processes = ReplicaProcesses(lambda: ReplicaSpec(processes=3), TableStore(hasher), hasher, spawn=spawn)
     started = time.monotonic()
     try:
         with pytest.raises(eddyline.Error, match="process 1 of the replica does not come up") as caught:

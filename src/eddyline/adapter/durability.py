@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
 
+from eddyline.controller.processes import Home
 from eddyline.errors import make_error
 from eddyline.repr.time import Time
 from eddyline.storage.backup import copy_database
@@ -58,6 +60,12 @@ class Durability:
         self._to_disk: Callable[[], bool] = lambda: True
         self._upkeep: Upkeep | None = None
         self.group = GroupCommit(self._opened.log, to_disk=self._wants_disk, grown=self._grown)
+
+    def home(self) -> Home | None:
+        """Where processes are noted that outlive this one; None where the directory is none of the system's."""
+        if not isinstance(self.files, OsFiles):
+            return None
+        return Home(Path(self.files.title), self.epoch, self.newest, self.reserved, self._opened.log.held)
 
     def restore(self, store: TableStore) -> None:
         """Fills the store's tables, which have been made empty.  XX001 where a file is damaged."""

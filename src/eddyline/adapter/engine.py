@@ -67,6 +67,7 @@ from eddyline.controller.controller import Collections, Controller
 from eddyline.controller.events import Event, PeekAnswered, ReplicaFailed, SubscriptionChanged
 from eddyline.controller.processes import ReplicaProcesses, ReplicaSpec
 from eddyline.controller.remote import RemoteReplica
+from eddyline.controller.survivors import read_note
 from eddyline.errors import DatabaseError, Error, InterfaceError, make_error
 from eddyline.protocol.delivery import Delivery
 from eddyline.protocol.measures_messages import ProcessMeasures
@@ -164,7 +165,9 @@ class Engine:
         self.memory = MemoryGuard(self)
         self.metrics = DatabaseMetrics()
         self._gil_sampler = GilSampler(self.metrics.gil)
-        self.hasher = Hasher()
+        home = durability.home() if durability is not None and provisioning is not None else None
+        left = None if home is None else read_note(home.folder)
+        self.hasher = Hasher(None if left is None else left.hash_seed)
         newest, reserved = (Time(0), Time(0)) if durability is None else (durability.newest, durability.reserved)
         self.timeline = Timeline(clock, newest=newest, reserved=reserved)
         self.locks = LockTable()
@@ -195,18 +198,37 @@ class Engine:
         self._processes: ReplicaProcesses | None = None
         self._parameters: dict[str, str] = {}  # what the replica was told; guarded by _control
         if provisioning is not None:
-            epoch = 0 if durability is None else durability.epoch
-            self._processes = ReplicaProcesses(self._replica_spec, self.store, self.hasher, epoch=epoch)
+            self._processes = ReplicaProcesses(
+                self._replica_spec, self.store, self.hasher, home=home, spawn=provisioning.spawn
+            )
+        self._replica: Solo | Pair | RemoteReplica | None = None
         try:
             self._configure()
-            self._replica = self._start_replica()
+            if home is None:
+                self.start_replica()
         except BaseException:
             if self._processes is not None:
                 self._processes.close()
             raise
-        with self._control:
-            self._controller.attach_replica(self._replica)
         _OPEN.add(self)
+
+    def start_replica(self) -> None:
+        """Once, after what a directory has was restored: a replica that went on meanwhile is told all at once.
+
+        58000 if its processes do not come up.
+        """
+        if self._replica is not None:
+            return
+        replica = self._start_replica()
+        with self._control:
+            self._replica = replica
+            self._controller.attach_replica(replica)
+
+    @property
+    def replica(self) -> Solo | Pair | RemoteReplica:
+        """The present one, which may have failed.  Once it was started."""
+        assert self._replica is not None, "statements come once the database is open"
+        return self._replica
 
     # -- life -----------------------------------------------------------------------------------------------------
 
@@ -268,7 +290,8 @@ class Engine:
         self._gil_sampler.run(on=False)
         self.store.close()
         self.locks.close()
-        self._replica.close()
+        if self._replica is not None:
+            self._replica.close()
         if self._processes is not None:
             self._processes.close()
         self._guest.close()
@@ -463,7 +486,7 @@ class Engine:
         Processes of the replica are asked; if they do not answer within a second what they count is left out.
         """
         self.check_usable()
-        replica = self._replica
+        replica = self.replica
         processes: list[ProcessMeasures] = []
         if isinstance(replica, RemoteReplica):
             processes = replica.measured(_MEASURES_SECONDS)
@@ -520,11 +543,11 @@ class Engine:
 
     def answer_now(self, peek: Peek, cancelled: Callable[[], bool]) -> PeekResponse | None:
         """The answer, found on this thread, if the index has sealed the time; a thread hop costs more than a lookup."""
-        return self._replica.answer_now(peek, cancelled)
+        return self.replica.answer_now(peek, cancelled)
 
     def look_up(self, index: str, at: Time, probe: PointProbe) -> list[Found] | None:
         """As ``answer_now``, of the key that ``probe`` has: the rows and where they lie.  None: ask otherwise."""
-        return self._replica.look_up(index, at, probe)
+        return self.replica.look_up(index, at, probe)
 
     def expect(self, uuid: str, waiter: Waiter) -> None:
         """Where the answer of peek ``uuid`` goes, or why there will be none: 58000.
@@ -653,7 +676,7 @@ class Engine:
                     self._effects.add(partial(self._give, feed.take, event.response))
             case ReplicaFailed():
                 _log.error("the replica failed and is rebuilt: %s", event.message)
-                self._effects.add(partial(self._recover, self._replica))
+                self._effects.add(partial(self._recover, self.replica))
             case _:
                 pass
 

@@ -192,16 +192,20 @@ def _of_runtimes(
 ) -> Iterator[Metric]:
     activations = _family("activation_duration_seconds", "How long activations of dataflows took.", "histogram")
     in_runs = _family("arrangement_bytes", "Bytes in the runs of arrangements; shared ones count once.", "gauge")
+    built = _family("dataflows_built", "Maintained dataflows that the replica has built and hydrated.", "counter")
+    kept = _family("dataflows_retained", "Maintained dataflows that went on under another connection.", "counter")
     phases = _family("peek_phase_seconds", "Where the time of answered peeks went; see EXPLAIN ANALYZE.", "histogram")
     for runtime in runtimes:
         labels = _ROLE.get(runtime.role, {})
         _add_histogram(activations, labels, runtime.activations, runtime.activation_seconds)
         in_runs.add_sample(in_runs.name, labels, runtime.arrangement_bytes)
+        built.add_sample(f"{built.name}_total", labels, runtime.built)
+        kept.add_sample(f"{kept.name}_total", labels, runtime.retained)
     for role in ("", *(_ROLE if interactive else ())):
         labels = _ROLE.get(role, {})
         for phase in PHASES:
             _add_histogram(phases, {**labels, "phase": phase}, *metrics.phases(role, phase).seen())
-    yield from (activations, in_runs, phases)
+    yield from (activations, in_runs, built, kept, phases)
     if hold_gap_us is not None:
         gap = _family(
             "hold_gap_seconds",

@@ -10,6 +10,7 @@ from eddyline.adapter.process_parameters import PROCESS_SETTINGS, encoded
 from eddyline.adapter.system_settings import GIL_SAMPLING, INTERACTIVE_RUNTIME, SystemSettings
 from eddyline.compute.process_settings import GIL_SAMPLING as GIL_PARAMETER
 from eddyline.controller.processes import ReplicaSpec
+from eddyline.controller.spawning import Spawn, spawn_process
 
 __all__ = ["OVERRIDABLE", "InForce", "Provisioning", "in_force", "replica_parameters", "replica_spec"]
 
@@ -24,7 +25,7 @@ class Provisioning:
     ``interactive``: whether it gets a runtime for reads, as whoever asks for the replica says; None: as the setting
     ``enable_compute_interactive_runtime`` says.
     ``overrides``: values of ``OVERRIDABLE`` settings that are stored for this replica, which win over both; what cannot
-    be read counts as not there.  ``orphan_seconds``: how long the processes outlive this one.
+    be read counts as not there.  ``orphan_seconds``: how long the processes outlive this one.  ``spawn``: starts them.
     """
 
     workers: int = 1
@@ -32,6 +33,7 @@ class Provisioning:
     interactive: bool | None = None
     overrides: Mapping[str, str] = field(default_factory=dict)
     orphan_seconds: float = 60.0
+    spawn: Spawn = spawn_process
 
 
 class InForce(NamedTuple):

@@ -82,6 +82,7 @@ def restored_engine(
     if durability is not None:
         try:
             _restore(engine, durability)
+            engine.start_replica()
         except BaseException:
             engine.close()
             raise
@@ -97,6 +98,10 @@ def _restore(engine: Engine, durability: Durability) -> None:
         if item.kind is ItemKind.TABLE:
             make(engine, item, found.view((item.schema,)), at)
     durability.restore(engine.store)
+    if engine.replica_processes is not None and durability.reserved > at:
+        # So that what a replica has kept is as far as what it is told at most: no commit will have such a time.
+        at = durability.reserved
+        engine.store.inherit(at)
     engine.start_upkeep()
     maintained = [item for item in items if item.kind in (ItemKind.INDEX, ItemKind.MATERIALIZED_VIEW)]
     # Each is made over those before it: what it was first made from is among them.

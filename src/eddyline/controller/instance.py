@@ -109,6 +109,8 @@ class Instance:
     """Owner: the controller, whose caller serialises."""
 
     def __init__(self, *, logging: bool) -> None:
+        #: tells a replica that what it wrote to an earlier program's storage is not in this one's
+        self._storage = secrets.token_hex(8)
         self.history = CommandHistory()
         #: all that there are, by id, whether they are there at the moment or not
         self.replicas: dict[str, ReplicaState] = {}
@@ -159,7 +161,7 @@ class Instance:
         state.client = client
         state.logs.clear()
         self.attached[id] = state
-        client.send(Hello(secrets.token_hex(8)))
+        client.send(Hello(secrets.token_hex(8), self._storage))
         for command in self.history.reduced(state.own):
             client.send(command)
         state.probe(lambda: next(tokens))

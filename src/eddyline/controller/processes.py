@@ -1,7 +1,9 @@
 """The processes of one replica: spawned, watched, ended, and spawned again after one of them died.
 
-They are children of this process.  A connection to them may come and go; they keep what they have built.  When one dies
-all of them are replaced: a replica lives and dies whole.
+They are children of this process, or of an earlier one that had the same directory and was killed: those are taken
+over if they are of this release, were started as these would be, and have seen what the directory has.  A connection
+to them may come and go; they keep what they have built.  When one dies all of them are replaced: a replica lives and
+dies whole.
 """
 
 from __future__ import annotations
@@ -12,22 +14,25 @@ import os
 import select
 import shutil
 import subprocess
-import sys
 import tempfile
 import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Final
+from typing import Final
 
+from eddyline.controller.log_pipes import make_log_pipe, relay_log
 from eddyline.controller.remote import RemoteReplica
+from eddyline.controller.spawning import Child, Spawn, spawn_process
+from eddyline.controller.survivors import Note, Survivor, note_of, read_note, remove_notes, write_note
 from eddyline.errors import Error, make_error
 from eddyline.protocol.messages import Response
+from eddyline.repr.time import Time
 from eddyline.storage.store import TableStore
 from eddyline.trace.hasher import Hasher
 
-__all__ = ["ReplicaProcesses", "ReplicaSpec", "process_arguments"]
+__all__ = ["Home", "ReplicaProcesses", "ReplicaSpec", "process_arguments"]
 
 _log = logging.getLogger("eddyline.controller")
 #: compiling all kernels for the first time takes a minute or two
@@ -35,6 +40,8 @@ _START_SECONDS: Final = 600.0
 _STOP_SECONDS: Final = 10.0
 #: how soon it is seen that a process has ended while others start
 _LOOK_SECONDS: Final = 0.25
+#: of the names of folders with sockets
+_PREFIX: Final = "eddyline-"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +52,20 @@ class ReplicaSpec:
     processes: int = 1
     interactive: bool = True
     orphan_seconds: float = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Home:
+    """The directory of a database: its ``folder``; the ``epoch`` of this opening, which the processes are told;
+    the time of the ``newest`` commit that it had; up to which time earlier openers may have closed times
+    (``reserved``); and whether it is still this opener's (``held``).
+    """
+
+    folder: Path
+    epoch: int
+    newest: Time
+    reserved: Time
+    held: Callable[[], bool]
 
 
 def process_arguments(spec: ReplicaSpec, process: int, directory: Path, *, hash_seed: int) -> list[str]:
@@ -69,22 +90,36 @@ def process_arguments(spec: ReplicaSpec, process: int, directory: Path, *, hash_
 class ReplicaProcesses:
     """``spec`` is asked each time processes are spawned: what it says then holds for as long as they live.
 
-    ``epoch``: of the database, which the processes are told.
+    ``home``: the database's directory, where what survives this program is noted; without, nothing is left behind.
+    Once the directory is somebody else's the processes are, too: they are neither ended nor replaced, and what nobody
+    takes over ends by itself.
 
     One thread calls, but for ``close``, which ends a start that is under way.
     """
 
-    def __init__(self, spec: Callable[[], ReplicaSpec], store: TableStore, hasher: Hasher, *, epoch: int = 0) -> None:
-        self._epoch = epoch
+    def __init__(
+        self,
+        spec: Callable[[], ReplicaSpec],
+        store: TableStore,
+        hasher: Hasher,
+        *,
+        home: Home | None = None,
+        spawn: Spawn = spawn_process,
+    ) -> None:
         self._spec = spec
+        self._spawn_one = spawn
         self._store = store
         self._hasher = hasher
-        self._directory = Path(tempfile.mkdtemp(prefix="eddyline-"))
+        self._home = home
+        self._found = None if home is None else read_note(home.folder)
+        self._directory = Path(tempfile.mkdtemp(prefix=_PREFIX))
         self._lock = threading.Lock()
-        self._children: list[subprocess.Popen[bytes]] = []  # guarded by _lock, like the rest
+        self._children: list[Child] = []  # guarded by _lock, like the rest
         self._addresses: list[str] = []
         self._closed = False
         self.starts = 0
+        #: how often processes of an earlier program were taken over
+        self.takeovers = 0
 
     @property
     def pids(self) -> list[int]:
@@ -95,25 +130,127 @@ class ReplicaProcesses:
     def connect(self, listener: Callable[[Response], None]) -> RemoteReplica:
         """A connection to the processes as they are; if one is dead, or cannot be reached, to new ones.
 
-        Waits until they are up.  58000 if they do not come up; 57P01 once closed.
+        Waits until they are up.  58000 if they do not come up; 57P01 once closed; 55006 once the directory is lost.
         """
+        self._check_held()
+        found, self._found = self._found, None
+        if found is not None:
+            replica = self._taken_over(found, listener)
+            if replica is not None:
+                return replica
         if self._alive():
             try:
                 return self._reach(listener)
             except Error as error:
+                if self._lost():
+                    raise
                 _log.warning("the replica's processes cannot be reached and are replaced: %s", error.message)
         self._end_children()
         self._start()
         return self._reach(listener)
 
     def _reach(self, listener: Callable[[Response], None]) -> RemoteReplica:
-        return RemoteReplica(self._addresses, self._store, self._hasher, listener, epoch=self._epoch)
+        epoch = 0 if self._home is None else self._home.epoch
+        return RemoteReplica(self._addresses, self._store, self._hasher, listener, epoch=epoch)
+
+    def _taken_over(self, found: Note, listener: Callable[[Response], None]) -> RemoteReplica | None:
+        """A connection to processes that an earlier program has left.  None if they do not fit: then they are ended."""
+        sockets, spec = Path(found.sockets), self._spec()
+        with self._lock:
+            if self._closed:
+                raise make_error("57P01", "the database was closed")
+            self._children = [Survivor(pid, start) for pid, start in found.processes]
+            self._addresses = [str(sockets / f"control{p}") for p in range(len(found.processes))]
+        own, self._directory = self._directory, sockets
+        if self._fits(found, spec):
+            try:
+                self._relay_logs()
+                replica = self._reach(listener)
+            except Error as error:
+                if self._lost():
+                    shutil.rmtree(own, ignore_errors=True)
+                    raise
+                _log.warning("processes of an earlier program cannot be reached and are replaced: %s", error.message)
+            else:
+                if self._continues(replica):
+                    shutil.rmtree(own, ignore_errors=True)
+                    self.takeovers += 1
+                    self._note(spec)
+                    _log.info("the replica's processes (%s) go on", ", ".join(map(str, self.pids)))
+                    return replica
+                replica.close()
+        self._end_children()
+        self._directory = own
+        if sockets.name.startswith(_PREFIX):
+            shutil.rmtree(sockets, ignore_errors=True)
+        return None
+
+    def _fits(self, found: Note, spec: ReplicaSpec) -> bool:
+        """Whether they are as they would be started, and their program was the last to open the directory before this.
+
+        Another one in between, without processes, left no note; these may still be fed by a program that has lost the
+        directory, and lack what was committed since.
+        """
+        assert self._home is not None, "it was noted there"
+        wanted = self._arguments(spec) == [list(each) for each in found.arguments]
+        return wanted and found.usable() and found.epoch + 1 == self._home.epoch
+
+    def _continues(self, replica: RemoteReplica) -> bool:
+        """Whether what the processes have seen of the tables is what the directory has: all of it, and nothing else."""
+        assert self._home is not None, "it was noted there"
+        newest, reserved = self._home.newest, self._home.reserved
+        return all(s.newest <= newest < s.upper <= reserved + 1 for s in replica.seen if s is not None)
+
+    def _arguments(self, spec: ReplicaSpec) -> list[list[str]]:
+        seed = int(self._hasher.seed)
+        return [process_arguments(spec, p, self._directory, hash_seed=seed) for p in range(spec.processes)]
+
+    def _note(self, spec: ReplicaSpec) -> None:
+        if self._home is not None:
+            seed, arguments = int(self._hasher.seed), self._arguments(spec)
+            note = note_of(self._home.folder, self._home.epoch, seed, self._directory, self.pids, arguments)
+            try:
+                write_note(self._home.folder, note)
+            except OSError as error:  # a full disk; the replica serves this program all the same
+                _log.warning(
+                    "the replica's processes are not noted, and the next program will not find them: %s", error
+                )
+
+    def _relay_logs(self) -> None:
+        """What processes of an earlier program have logged, and log from here on."""
+        for process in range(len(self._addresses)):
+            try:
+                relay_log(process, self._log_path(process))
+            except (OSError, RuntimeError) as error:
+                _log.warning("what process %d of the replica logs is not shown: %s", process, error)
+
+    def _log_path(self, process: int) -> Path:
+        return self._directory / f"log{process}"
+
+    def _lost(self) -> bool:
+        """Whether the directory is somebody else's, and the processes with it."""
+        return self._home is not None and not self._home.held()
+
+    def _check_held(self) -> None:
+        if self._lost():
+            raise make_error(
+                "55006",
+                "the database was opened by somebody else since",
+                hint="Close this database and open its directory again.",
+            )
 
     def close(self) -> None:
         """Ends the processes.  Twice is harmless."""
         with self._lock:
             self._closed = True
+        if self._lost():
+            return
         self._end_children()
+        if self._home is not None and self._found is None:  # by a note that was not looked at the next one ends them
+            try:
+                remove_notes(self._home.folder, before=self._home.epoch + 1)
+            except OSError as error:
+                _log.warning("the note of the replica's processes, which have ended, cannot be removed: %s", error)
         shutil.rmtree(self._directory, ignore_errors=True)
 
     def _alive(self) -> bool:
@@ -121,7 +258,8 @@ class ReplicaProcesses:
             return bool(self._children) and all(child.poll() is None for child in self._children)
 
     def _start(self) -> None:
-        spec, seed = self._spec(), int(self._hasher.seed)
+        self._check_held()
+        spec = self._spec()
         ready: list[int] = []
         try:
             with self._lock:
@@ -129,9 +267,9 @@ class ReplicaProcesses:
                     raise make_error("57P01", "the database was closed")
                 self.starts += 1
                 self._addresses = [str(self._directory / f"control{p}") for p in range(spec.processes)]
-                for process in range(spec.processes):
-                    arguments = process_arguments(spec, process, self._directory, hash_seed=seed)
+                for process, arguments in enumerate(self._arguments(spec)):
                     ready.append(self._spawn(process, arguments))
+            self._note(spec)
             self._wait_ready(ready)
         except BaseException:
             self._end_children()
@@ -169,9 +307,12 @@ class ReplicaProcesses:
         except OSError as error:
             raise _unstarted(process, error) from error
         try:
-            child = self._popen(arguments, writing)
-            self._children.append(child)
-            _start_relay(process, child)
+            log = make_log_pipe(self._log_path(process))
+            try:
+                self._children.append(self._spawn_one(arguments, writing, log))
+                relay_log(process, self._log_path(process))
+            finally:
+                os.close(log)
         except (OSError, RuntimeError) as error:  # RuntimeError: no thread can be started
             os.close(reading)
             raise _unstarted(process, error) from error
@@ -179,24 +320,10 @@ class ReplicaProcesses:
             os.close(writing)
         return reading
 
-    @staticmethod
-    def _popen(arguments: list[str], writing: int) -> subprocess.Popen[bytes]:
-        # Nothing of the host's program is run again: only the package is to be found.
-        root = str(Path(__file__).parents[2])
-        path = os.pathsep.join([root, *filter(None, [os.environ.get("PYTHONPATH")])])
-        return subprocess.Popen(
-            [sys.executable, "-m", "eddyline", "clusterd", *arguments, f"--ready-fd={writing}"],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            pass_fds=[writing],
-            env={**os.environ, "PYTHONPATH": path},
-            # A signal of the terminal is the host's to deal with.
-            start_new_session=True,
-        )
-
     def _end_children(self) -> None:
         """Asks them to end, then sees to it, and reaps them."""
+        if self._lost():
+            return
         with self._lock:
             children, self._children = self._children, []
         for child in children:
@@ -205,7 +332,7 @@ class ReplicaProcesses:
         for child in children:
             try:
                 child.wait(max(deadline - time.monotonic(), 0))
-            except subprocess.TimeoutExpired:
+            except (subprocess.TimeoutExpired, TimeoutError):
                 child.kill()
                 child.wait()
 
@@ -218,19 +345,3 @@ def _not_up(process: int) -> Error:
 def _unstarted(process: int, error: Exception) -> Error:
     hint = "It needs descriptors, a process and threads: raise the limit that was reached (ulimit -n, ulimit -u)."
     return make_error("58000", f"process {process} of the replica cannot be started: {error}", hint=hint)
-
-
-def _start_relay(process: int, child: subprocess.Popen[bytes]) -> None:
-    assert child.stderr is not None, "it is a pipe"
-    try:
-        threading.Thread(target=_relay, args=(child.stderr,), name=f"log:{process}", daemon=True).start()
-    except RuntimeError:
-        child.stderr.close()
-        raise
-
-
-def _relay(lines: IO[bytes]) -> None:
-    """What a process logs goes to the log of this one."""
-    with lines:
-        for line in lines:
-            _log.warning("%s", line.decode("utf-8", "replace").rstrip())

@@ -19,7 +19,7 @@ from eddyline.controller.remote_responses import RemoteResponses
 from eddyline.protocol.client import ResponseQueue
 from eddyline.protocol.codec import decode_from_process, decode_storage_request, encode
 from eddyline.protocol.framing import Frames
-from eddyline.protocol.handshake import Purpose, greet
+from eddyline.protocol.handshake import Purpose, Seen, greet
 from eddyline.protocol.link import Link
 from eddyline.protocol.measures_messages import ProcessMeasures, ReportMeasures
 from eddyline.protocol.messages import Command, Hello, Peek, PeekResponse, Response, UpdateConfiguration
@@ -58,9 +58,9 @@ class _Process:
     ) -> None:
         frames = [Frames(connect_to(address))]
         try:
-            greet(frames[0], Purpose.STORAGE, epoch=epoch)
+            self.seen = greet(frames[0], Purpose.STORAGE, epoch=epoch).seen
             frames.append(Frames(connect_to(address)))
-            self.welcome = greet(frames[1], Purpose.COMMANDS, epoch=epoch)
+            greet(frames[1], Purpose.COMMANDS, epoch=epoch)
         except BaseException:
             for each in frames:
                 each.close()
@@ -175,6 +175,11 @@ class RemoteReplica:
             raise
         for each in self._processes:
             each.start()
+
+    @property
+    def seen(self) -> list[Seen | None]:
+        """What each process had of the tables when it was reached."""
+        return [each.seen for each in self._processes]
 
     @property
     def failed(self) -> bool:
