@@ -22,6 +22,7 @@ from eddyline.adapter.engine import Engine
 from eddyline.adapter.login import open_login
 from eddyline.adapter.memory_size import bytes_of, memory_size
 from eddyline.adapter.memory_use import ServerMemory, can_be_watched, usual_limit
+from eddyline.adapter.provisioning import Provisioning
 from eddyline.adapter.restoring import open_engine
 from eddyline.errors import Error, make_error
 from eddyline.frontends.http_status import Answer, HttpStatusServer
@@ -80,7 +81,7 @@ exit status: 2 for wrong arguments; 73 if an address or the directory cannot be 
 
 @dataclass(frozen=True, slots=True)
 class ServeConfig:
-    """``http`` None: none."""
+    """``http`` None: none.  ``processes``: of the replica; 0: it is in the server's own."""
 
     wire: WireConfig
     http: tuple[str, int] | None = None
@@ -90,6 +91,7 @@ class ServeConfig:
     interactive: bool = True
     grace_s: float = _GRACE_S
     memory: ServerMemory | None = None
+    processes: int = 0
 
 
 def add_serve_arguments(parser: argparse.ArgumentParser) -> None:
@@ -107,6 +109,13 @@ def add_serve_arguments(parser: argparse.ArgumentParser) -> None:
     add("--tls-required", action="store_true", help="refuse connections that are not encrypted")
     add("--max-connections", type=int, default=1000, metavar="N", help="more are refused (1000)")
     add("--workers", type=int, default=1, metavar="N", help="threads that maintain views (1)")
+    add(
+        "--processes",
+        type=int,
+        default=0,
+        metavar="N",
+        help="the views are kept in N processes of their own, which outlive a server that is killed (none)",
+    )
     add("--one-runtime", action="store_true", help="reads share a runtime with views instead of having their own")
     add(
         "--memory-limit",
@@ -137,6 +146,8 @@ def serve_config(arguments: argparse.Namespace) -> ServeConfig:
     for name in ("max_connections", "workers"):
         if getattr(arguments, name) < 1:
             raise make_error("22023", f"--{name.replace('_', '-')} must be at least 1")
+    if arguments.processes < 0:
+        raise make_error("22023", "--processes must not be negative")
     wire = WireConfig(host, port, arguments.max_connections, passwords, tls, arguments.tls_required)
     http = None if arguments.http is None else _address(arguments.http, "--http")
     return ServeConfig(
@@ -148,6 +159,7 @@ def serve_config(arguments: argparse.Namespace) -> ServeConfig:
         not arguments.one_runtime,
         arguments.grace,
         _memory(arguments.memory_limit),
+        arguments.processes,
     )
 
 
@@ -301,11 +313,13 @@ class _Served:
             host, port = await self._http.start(*config.http)
             _log.info("metrics and health at http://%s:%d", host, port)
         await asyncio.to_thread(warm, CompilationProgress().update)
+        apart = Provisioning(config.workers, config.processes, config.interactive) if config.processes else None
         self._engine = await asyncio.to_thread(
             open_engine,
             config.data,
             workers=config.workers,
             interactive=config.interactive,
+            provisioning=apart,
             server_memory=config.memory,
         )
         host, port = await self._wire.start()
