@@ -8,6 +8,7 @@ SEED ?= 1
 CRASHES ?= 50000
 SECONDS ?= 600
 CLIENTS ?= 200
+PROCESSES ?= 1
 # With hashes of 4 bits nearly all rows collide, so that equality has to decide.
 COLLIDING := EDDYLINE_HASH_BITS=4
 # What opens databases without saying their layout: also run with one runtime per replica.
@@ -79,6 +80,7 @@ fuzz: $(VENV)/.ready-test postgres
 
 crash: $(VENV)/.ready-test
 	$(BIN)/python -m eddyline.testing.crash --rounds $(N) --seed $(SEED)
+	$(BIN)/python -m eddyline.testing.crash --rounds $(N) --seed $(SEED) --processes $(PROCESSES)
 	EDDYLINE_CRASHES=$(CRASHES) $(BIN)/python -m pytest -n 2 tests/storage/test_torn_writes.py
 
 soak: $(VENV)/.ready-test

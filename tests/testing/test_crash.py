@@ -1,4 +1,4 @@
-"""A hundred processes killed at random instants under write load."""
+"""Processes killed at random instants under write load, a hundred times."""
 
 from __future__ import annotations
 
@@ -7,18 +7,33 @@ import subprocess
 import sys
 
 
-def test_what_killed_processes_had_acknowledged_is_there_and_nothing_by_halves() -> None:
+def crash(*arguments: str) -> dict[str, int]:
     done = subprocess.run(
-        [sys.executable, "-m", "eddyline.testing.crash", "--rounds", "100", "--seed", "7"],
+        [sys.executable, "-m", "eddyline.testing.crash", *arguments],
         capture_output=True,
         text=True,
         timeout=1500,
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout.splitlines()[-1])
+    found: dict[str, int] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+def test_what_killed_processes_had_acknowledged_is_there_and_nothing_by_halves() -> None:
+    found = crash("--rounds", "100", "--seed", "7")
     assert found["rounds"] == 100
     assert found["acknowledged"] >= 100
     assert found["definitions"] >= 20
     assert found["rows_files"] >= 20, "compaction took part"
     assert found["killed_early"] < 60
+
+
+def test_nor_does_it_matter_which_processes_are_killed_at_which_instants() -> None:
+    """The program, the replica's process, or both.  More rounds: ``make crash``."""
+    found = crash("--rounds", "100", "--seed", "3", "--processes", "1")
+    assert found["rounds"] == 100
+    assert found["acknowledged"] >= 100
+    assert found["definitions"] >= 20
+    assert 20 <= found["replicas_killed"] <= 80
+    assert found["takeovers"] >= 20, "processes that were left went on"

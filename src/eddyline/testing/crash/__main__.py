@@ -12,8 +12,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m eddyline.testing.crash", description=__doc__)
     parser.add_argument("--rounds", type=int, default=100)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--processes", type=int, default=0, help="of the replica, which are killed as well (none)")
     arguments = parser.parse_args()
-    found = run(arguments.rounds, arguments.seed, report=lambda line: _say(sys.stderr.write, line))
+    found = run(
+        arguments.rounds,
+        arguments.seed,
+        processes=arguments.processes,
+        report=lambda line: _say(sys.stderr.write, line),
+    )
     _say(sys.stdout.write, as_json(found))
     return 0
 

@@ -11,11 +11,14 @@ import os
 import random
 import threading
 from collections.abc import Callable
+from typing import TypeVar
 
+from eddyline.errors import OperationalError
 from eddyline.frontends.connection import Connection
 
 __all__ = ["WRITERS", "check", "newest", "prepare", "write_for_ever"]
 
+_Found = TypeVar("_Found")
 WRITERS = 3
 #: transactions after which a writer's rows in ``recent`` go
 _KEPT = 10
@@ -61,18 +64,33 @@ def _write(db: Connection, writer: int, seed: int, acknowledge: int, synchronous
     rng = random.Random(seed * WRITERS + writer)
     if not synchronous:
         db.execute("SET synchronous_commit = off")
-    number = _newest(db, writer)
+    number = _again(lambda: _newest(db, writer))
     while True:
         number += 1
-        with db.transaction():
-            _transaction(db, writer, number, rng.choice((1, 40)))
+        filler = rng.choice((1, 40))
+        _again(lambda: _transaction(db, writer, number, filler))  # noqa: B023 - it is called here and now
         os.write(acknowledge, f"{writer} {number}\n".encode("ascii"))
         if number % 4 == 0:
-            _define(db, writer, number)
+            _again(lambda: _define(db, writer, number))  # noqa: B023 - likewise
             os.write(acknowledge, f"{writer} {number} defined\n".encode("ascii"))
 
 
+def _again(what: Callable[[], _Found]) -> _Found:
+    """Until no replica is lost meanwhile: the transaction then failed before it was committed."""
+    while True:
+        try:
+            return what()
+        except OperationalError as error:
+            if error.sqlstate != "58000":
+                raise
+
+
 def _transaction(db: Connection, writer: int, number: int, filler: int) -> None:
+    with db.transaction():
+        _statements(db, writer, number, filler)
+
+
+def _statements(db: Connection, writer: int, number: int, filler: int) -> None:
     db.execute("INSERT INTO done VALUES (?, ?)", (writer, number))
     db.execute(
         f"INSERT INTO recent_{writer} SELECT ?::int, ?::bigint * i, ? FROM generate_series(1, ?::int) AS g (i)",
@@ -86,11 +104,10 @@ def _transaction(db: Connection, writer: int, number: int, filler: int) -> None:
 
 def _define(db: Connection, writer: int, number: int) -> None:
     """A table of the writer's own, with its view, in place of the one before."""
-    db.execute("BEGIN")
-    db.execute(f"DROP TABLE IF EXISTS own_{writer} CASCADE")
-    db.execute(f"CREATE TABLE own_{writer} AS SELECT {number} AS number")
-    db.execute(f"CREATE VIEW seen_{writer} AS SELECT number FROM own_{writer}")
-    db.execute("COMMIT")
+    with db.transaction():
+        db.execute(f"DROP TABLE IF EXISTS own_{writer} CASCADE")
+        db.execute(f"CREATE TABLE own_{writer} AS SELECT {number} AS number")
+        db.execute(f"CREATE VIEW seen_{writer} AS SELECT number FROM own_{writer}")
 
 
 def _newest(db: Connection, writer: int) -> int:

@@ -1,11 +1,15 @@
 """Rounds of killing: a child writes and is killed at a random instant, another one opens the directory and checks it.
 
-The children are forked from a process that has loaded everything and has no threads, so that a round takes a fraction
-of a second.  That process must be one of its own: ``python -m eddyline.testing.crash``.
+With ``processes`` the replica has its own: now the child is killed, now the replica, now both, and those that are left
+go on under the next child, or are replaced.
+
+The children and the replica's processes are forked from a process that has loaded everything and has no threads, so
+that a round takes a fraction of a second.  That process must be one of its own: ``python -m eddyline.testing.crash``.
 """
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import random
@@ -20,10 +24,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from eddyline.adapter.engine import Engine
+from eddyline.adapter.provisioning import Provisioning
 from eddyline.adapter.restoring import open_engine
+from eddyline.controller.survivors import Survivor, read_note
 from eddyline.frontends.connection import Connection
 from eddyline.kernels.warm import warm
 from eddyline.testing.crash.load import check, newest, prepare, write_for_ever
+from eddyline.testing.crash.spawner import Spawner
 
 __all__ = ["Report", "as_json", "run"]
 
@@ -36,7 +44,9 @@ _PATIENCE_S = 120.0
 
 @dataclass
 class Report:
-    """``acknowledged``: transactions; ``killed_early``: rounds that ended before the first of them."""
+    """``acknowledged``: transactions; ``killed_early``: rounds that ended before the first of them; ``takeovers``: how
+    often the replica's processes went on under another child; ``replicas_killed``: rounds in which they were killed.
+    """
 
     rounds: int = 0
     acknowledged: int = 0
@@ -44,32 +54,61 @@ class Report:
     killed_early: int = 0
     rows_files: int = 0
     largest_bytes: int = 0
+    takeovers: int = 0
+    replicas_killed: int = 0
 
 
-def _open(path: Path) -> Connection:
-    return Connection(open_engine(path, log_file_bytes=_LOG_FILE_BYTES, least_log_bytes=_LEAST_LOG_BYTES), owner=True)
+def _open(path: Path, apart: Provisioning | None) -> Engine:
+    return open_engine(path, log_file_bytes=_LOG_FILE_BYTES, least_log_bytes=_LEAST_LOG_BYTES, provisioning=apart)
 
 
-def run(rounds: int, seed: int, *, report: Callable[[str], None]) -> Report:
+def _kill_replica(path: Path) -> None:
+    """Its processes, if there are any."""
+    note = read_note(path)
+    for pid, start in () if note is None else note.processes:
+        Survivor(pid, start).kill()
+
+
+def run(rounds: int, seed: int, *, processes: int = 0, report: Callable[[str], None]) -> Report:
     """Raises AssertionError with what is wrong, the round and its directory, which then stays."""
     warm(lambda done, total: None)
-    counts = Report()
+    gc.freeze()  # the children have all this in common, and need not visit it
     folder = Path(tempfile.mkdtemp(prefix="eddyline-crash-"))
+    tempfile.tempdir = str(folder)  # so that nothing stays of whom is killed
+    if not processes:
+        counts = _rounds(folder, rounds, seed, None, report)
+    else:
+        spawner = Spawner(folder)
+        try:
+            apart = Provisioning(processes=processes, orphan_seconds=_PATIENCE_S, spawn=spawner.spawn)
+            counts = _rounds(folder, rounds, seed, apart, report)
+        finally:
+            spawner.close()
+    shutil.rmtree(folder)
+    return counts
+
+
+def _rounds(folder: Path, rounds: int, seed: int, apart: Provisioning | None, report: Callable[[str], None]) -> Report:
+    counts = Report()
     path, acknowledged, defined = folder / "0", dict[int, int](), dict[int, int]()
     for number in range(rounds):
         rng = random.Random(seed * 1_000_003 + number)
         if number % _ROUNDS_PER_DIRECTORY == 0:
+            _kill_replica(path)
             shutil.rmtree(path, ignore_errors=True)
             path, acknowledged, defined = folder / str(number), {}, {}
         synchronous = number % 5 != 4
         before = counts.acknowledged
-        for line in _killed(path, rng, synchronous=synchronous):
+        for line in _killed(path, rng, synchronous=synchronous, apart=apart, counts=counts):
             writer, n, *rest = line.split()
             (defined if rest else acknowledged)[int(writer)] = int(n)
             counts.acknowledged += not rest
             counts.definitions += bool(rest)
         counts.killed_early += counts.acknowledged == before
-        wrong, acknowledged = _checked(path, acknowledged, defined, synchronous=synchronous, clean=rng.random() < 0.5)
+        wrong, acknowledged, takeovers = _checked(
+            path, acknowledged, defined, synchronous=synchronous, clean=rng.random() < 0.5, apart=apart
+        )
+        counts.takeovers += takeovers
         if not synchronous:
             defined = {}
         assert not wrong, f"round {number} of seed {seed}, directory {path}:\n" + "\n".join(wrong)
@@ -79,20 +118,22 @@ def run(rounds: int, seed: int, *, report: Callable[[str], None]) -> Report:
         counts.largest_bytes = max(counts.largest_bytes, sum(sizes.values()))
         if (number + 1) % 10 == 0:
             report(f"{number + 1} rounds, {counts.acknowledged} transactions")
-    shutil.rmtree(folder)
     return counts
 
 
-def _killed(path: Path, rng: random.Random, *, synchronous: bool) -> Iterator[str]:
+def _killed(
+    path: Path, rng: random.Random, *, synchronous: bool, apart: Provisioning | None, counts: Report
+) -> Iterator[str]:
     """Runs a child that writes, kills it, and gives the lines that it acknowledged."""
     reading, writing = os.pipe()
     seed = rng.getrandbits(32)
 
     def body() -> None:
         os.close(reading)
-        with _open(path) as db:
+        engine = _open(path, apart)
+        with Connection(engine, owner=True) as db:
             prepare(db)
-            os.write(writing, b"\n")
+            os.write(writing, f"{_takeovers(engine)}\n".encode("ascii"))
             write_for_ever(db, seed, writing, synchronous=synchronous)
 
     child = _forked(body)
@@ -109,6 +150,10 @@ def _killed(path: Path, rng: random.Random, *, synchronous: bool) -> Iterator[st
             data += part
     assert data.count(b"\n") >= lines, f"after {_PATIENCE_S} s the writing process had acknowledged {data!r}"
     time.sleep(moment_s)
+    if apart is not None and rng.random() < 0.5:
+        counts.replicas_killed += 1
+        _kill_replica(path)
+        time.sleep(rng.choice((0.0, 0.02, 0.3)))
     os.kill(child, signal.SIGKILL)
     _, status = os.waitpid(child, 0)
     while part := os.read(reading, 1 << 16):
@@ -116,21 +161,30 @@ def _killed(path: Path, rng: random.Random, *, synchronous: bool) -> Iterator[st
     os.close(reading)
     assert os.WIFSIGNALED(status), f"the writing process ended by itself: {os.waitstatus_to_exitcode(status)}"
     # A line is written at once, but a kill may come in the midst of it.
-    return iter([line.decode("ascii") for line in data.split(b"\n")[:-1] if line])
+    opened, *told = data.decode("ascii").split("\n")[:-1] or ["0"]
+    counts.takeovers += int(opened)
+    return iter(told)
 
 
 def _checked(
-    path: Path, acknowledged: dict[int, int], defined: dict[int, int], *, synchronous: bool, clean: bool
-) -> tuple[list[str], dict[int, int]]:
-    """What is wrong, and the last transaction of each writer that is there."""
+    path: Path,
+    acknowledged: dict[int, int],
+    defined: dict[int, int],
+    *,
+    synchronous: bool,
+    clean: bool,
+    apart: Provisioning | None,
+) -> tuple[list[str], dict[int, int], int]:
+    """What is wrong, the last transaction of each writer that is there, and how often processes were taken over."""
     reading, writing = os.pipe()
 
     def body() -> None:
-        db = _open(path)
+        engine = _open(path, apart)
+        db = Connection(engine, owner=True)
         prepare(db)
         wrong = check(db, acknowledged, defined, synchronous=synchronous)
         there = list(newest(db).items())
-        os.write(writing, json.dumps([wrong, there]).encode())
+        os.write(writing, json.dumps([wrong, there, _takeovers(engine)]).encode())
         if clean:
             db.close()
 
@@ -142,9 +196,14 @@ def _checked(
     os.close(reading)
     _, status = os.waitpid(child, 0)
     if os.waitstatus_to_exitcode(status) != 0:
-        return [f"the checking process ended with {os.waitstatus_to_exitcode(status)}"], {}
-    wrong, there = json.loads(data)
-    return wrong, {int(writer): int(number) for writer, number in there}
+        return [f"the checking process ended with {os.waitstatus_to_exitcode(status)}"], {}, 0
+    wrong, there, takeovers = json.loads(data)
+    return wrong, {int(writer): int(number) for writer, number in there}, takeovers
+
+
+def _takeovers(engine: Engine) -> int:
+    hosts = engine.replica_processes
+    return 0 if hosts is None else hosts.takeovers
 
 
 def _forked(body: Callable[[], None]) -> int:
