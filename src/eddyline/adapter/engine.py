@@ -352,13 +352,13 @@ class Engine:
 
     def weigh_dataflows(self, *, on: bool) -> None:
         """See ``memory_guard.Relief``; those of processes of their own are not this one's memory."""
-        replica = self._replica
+        replica = self.replica
         for runtime in () if isinstance(replica, RemoteReplica) else replica.runtimes:
             runtime.held.want(on=on)
 
     def held_bytes(self) -> dict[str, int]:
         """See ``memory_guard.Relief``."""
-        replica = self._replica
+        replica = self.replica
         runtimes = () if isinstance(replica, RemoteReplica) else replica.runtimes
         return {id: held for runtime in runtimes for id, held in runtime.held.totals().items()}
 
