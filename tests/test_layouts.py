@@ -55,10 +55,10 @@ def test_the_default_is_what_the_run_says(interactive: bool) -> None:
     with by_default(interactive=interactive):
         assert interactive_by_default() is interactive
         with eddyline.connect() as db, eddyline.connect(interactive=not interactive) as other:
-            assert (db._engine.interactive, other._engine.interactive) == (interactive, not interactive)
+            assert [bool(d._engine.default.reader) for d in (db, other)] == [interactive, not interactive]
     assert interactive_by_default() is chosen()
 
 
 def test_a_test_of_two_runtimes_has_them_in_either_run(two_runtimes: None) -> None:
     with eddyline.connect() as db:
-        assert db._engine.interactive
+        assert db._engine.default.reader

@@ -13,8 +13,8 @@ import numpy as np
 import pyarrow as pa
 
 import eddyline
-from eddyline.adapter import engine as engine_module
-from eddyline.adapter.engine import Engine
+from eddyline.adapter import replica as replica_module
+from eddyline.adapter.clusters import Cluster
 from eddyline.compute.solo import Solo
 from eddyline.protocol.messages import Peek, PeekResponse
 
@@ -35,14 +35,14 @@ def connected(name: str, *, workers: int = 1) -> Iterator[eddyline.Connection]:
     kind: Any = Solo
     if name == UNSLICED:
         kind = functools.partial(Solo, activation_ns=1 << 60, budget_rows=1 << 30)
-    vars(engine_module)["Solo"] = kind
+    vars(replica_module)["Solo"] = kind
     try:
         with eddyline.connect(interactive=name == TWO, workers=workers) as db:
             gc.freeze()
             yield db
     finally:
         gc.unfreeze()
-        vars(engine_module)["Solo"] = Solo
+        vars(replica_module)["Solo"] = Solo
 
 
 @contextmanager
@@ -66,13 +66,13 @@ def arm(name: str, *, workers: int = 1) -> Iterator[eddyline.Connection]:
 @contextmanager
 def sent_by_name() -> Iterator[None]:
     """Lookups of threads named ``SENT…`` are sent to the replica, which the embedded database does only if it must."""
-    original = Engine.answer_now
+    original = Cluster.answer_now
 
-    def answer_now(self: Engine, peek: Peek, cancelled: Callable[[], bool]) -> PeekResponse | None:
+    def answer_now(self: Cluster, peek: Peek, cancelled: Callable[[], bool]) -> PeekResponse | None:
         return None if threading.current_thread().name.startswith(SENT) else original(self, peek, cancelled)
 
-    Engine.answer_now = answer_now  # type: ignore[method-assign]  # for as long as is measured
+    Cluster.answer_now = answer_now  # type: ignore[method-assign]  # for as long as is measured
     try:
         yield
     finally:
-        Engine.answer_now = original  # type: ignore[method-assign]  # as it was
+        Cluster.answer_now = original  # type: ignore[method-assign]  # as it was

@@ -15,7 +15,7 @@ from eddyline.plan.relation import Get
 from eddyline.repr.batch import Batch
 from eddyline.repr.time import Time
 from eddyline.repr.types import arrow_type
-from eddyline.sql.catalog_view import ItemKind
+from eddyline.sql.catalog_view import DEFAULT_CLUSTER_ID, ItemKind
 from eddyline.testing.catalog_script import CatalogScript
 from tests.compute.runtime_harness import Harness, Rows, dataflow
 
@@ -63,7 +63,7 @@ class PlannedDatabase:
         on = view.item(item.on)
         assert on is not None
         key = tuple(e.index for e in item.keys if isinstance(e, Column))
-        relation, facts = maintained_relation(Get(on.id, on.types), view, but_not=id)
+        relation, facts = maintained_relation(Get(on.id, on.types), view, DEFAULT_CLUSTER_ID, but_not=id)
         operators = lower_index(relation, id, on.id, key, facts.indexes, unique_keys=facts.unique_keys)
         self._operators[id] = operators
         self.replica.controller.create_dataflow(dataflow(id, *operators))

@@ -13,7 +13,7 @@ import eddyline
 from eddyline.adapter.premises import AskedCatalog
 from eddyline.adapter.prepare import Prepared, bind_parsed
 from eddyline.errors import Error
-from eddyline.sql.catalog_view import CatalogItem, CatalogView, ItemKind
+from eddyline.sql.catalog_view import CatalogCluster, CatalogItem, CatalogView, ItemKind
 from eddyline.sql.parse import parse
 from eddyline.testing.catalog_script import CatalogScript
 
@@ -87,8 +87,13 @@ class _Told:
     search_path: tuple[str, ...] = ("public",)
     zone: str | None = None
     users: tuple[str, str] = ("a", "a")
+    cluster: str = "default"
+    cluster_id: str | None = "s1"
     creation_schema: str | None = "public"
     called: str = ""  # the method that answers otherwise
+
+    def clusters(self) -> tuple[CatalogCluster, ...]:
+        return (CatalogCluster("s1", "default"),) if self.called == "clusters" else ()
 
     def has_schema(self, schema: str) -> bool:
         return self.called == "has_schema"
@@ -116,6 +121,7 @@ class _Told:
 
 
 _ARGUMENTS: dict[str, tuple[str | None, ...]] = {
+    "clusters": (),
     "has_schema": ("s",),
     "schema_names": (),
     "resolve": (None, "t"),
@@ -130,6 +136,8 @@ _OTHERWISE: dict[str, Any] = {
     "search_path": ("s",),
     "zone": "Asia/Tokyo",
     "users": ("b", "a"),
+    "cluster": "other",
+    "cluster_id": None,
     "creation_schema": None,
 }
 
@@ -171,6 +179,7 @@ _CHANGES = (
     "CREATE OR REPLACE VIEW {n} AS SELECT k, v FROM {m} WHERE k > 2",
     "CREATE MATERIALIZED VIEW {n} AS SELECT k, v FROM {m}",
     "CREATE INDEX ON {n} (k)",
+    "CREATE INDEX IN CLUSTER c ON {n} (k)",
     "DROP TABLE {n} CASCADE",
     "DROP VIEW {n} CASCADE",
     "DROP MATERIALIZED VIEW {n} CASCADE",
@@ -192,16 +201,18 @@ def _made(text: str, catalog: CatalogView) -> Prepared | str:
 @pytest.mark.parametrize("seed", range(8))
 def test_a_plan_whose_premises_hold_is_the_one_that_would_be_made(seed: int) -> None:
     rng, script = random.Random(seed), CatalogScript()
-    path = ("s", "public")
+    first = script.catalog.snapshot()
+    script.catalog.publish(first, first.with_cluster(CatalogCluster("u900", "c")))
+    path, cluster = ("s", "public"), ("default", "c")[seed % 2]
     kept: dict[str, Prepared] = {}
     compared = 0
-    for _ in range(120):
+    for _ in range(160):
         change = rng.choice(_CHANGES).format(n=rng.choice(_NAMES), m=rng.choice(_NAMES))
         try:
             script.run(change)
         except Error:
             continue
-        catalog = script.catalog.snapshot().view(path)
+        catalog = script.catalog.snapshot().view(path, cluster=cluster)
         for text in _TEXTS:
             made, known = _made(text, catalog), kept.get(text)
             if known is not None and known.premises.hold(catalog):

@@ -356,13 +356,13 @@ def test_quick_lookups_count_in_the_metrics(people: Answers) -> None:
     metrics, text = people.db._engine.metrics, "SELECT name FROM city WHERE id = $1"
     people.ask(text, [1])
     statements, reads, quick = metrics.statements()["succeeded"], metrics.reads()["caller"], people.quick
-    walks = sum(metrics.phases(people.db._engine.reader, "walk").seen()[0])
+    walks = sum(metrics.phases(people.db._engine.default.reader, "walk").seen()[0])
     for _ in range(5):
         people.db.execute(text, [1])
     assert people.quick == quick + 5
     assert metrics.statements()["succeeded"] == statements + 5
     assert metrics.reads()["caller"] == reads + 5
-    assert sum(metrics.phases(people.db._engine.reader, "walk").seen()[0]) == walks + 5
+    assert sum(metrics.phases(people.db._engine.default.reader, "walk").seen()[0]) == walks + 5
 
 
 @pytest.mark.parametrize(("text", "kernels"), [(QUICK_TEXTS[0], 3), (QUICK_TEXTS[3], 3), (QUICK_TEXTS[4], 6)])

@@ -29,7 +29,7 @@ def refused(db: eddyline.Connection, statement: str) -> str:
     return caught.value.sqlstate
 
 
-def test_a_session_is_in_the_cluster_that_there_is(db: eddyline.Connection) -> None:
+def test_a_session_is_in_a_cluster_that_there_is(db: eddyline.Connection) -> None:
     assert show(db, "cluster") == "default"
     for named in ("'default'", '"default"', "DEFAULT"):
         db.execute(f"SET cluster = {named}")

@@ -64,14 +64,15 @@ def test_a_lookup_of_a_sealed_index_takes_no_lock_of_the_engine(db: eddyline.Con
 
 
 def test_an_answer_reaches_its_waiter_before_the_controller(db: eddyline.Connection) -> None:
-    engine, waiter = db._engine, Waiter()
-    engine.expect("p", waiter)
+    engine, waiter, answer = db._engine, Waiter(), PeekResponse("p", error=("22012", "division by zero", None))
+    engine.default.expect("p", waiter)
     with held(engine):
-        answering = threading.Thread(target=engine._respond, args=(engine._source, PeekResponse("p", canceled=True)))
+        replica = engine.first_replica
+        answering = threading.Thread(target=engine._control.respond, args=(replica, replica.source, answer))
         answering.start()
         assert waiter.wait(10)
     answering.join()
-    assert waiter.answer == PeekResponse("p", canceled=True)
+    assert waiter.answer == answer
 
 
 def test_a_held_lock_of_the_engine_delays_no_answer_of_a_sent_lookup(
@@ -84,22 +85,22 @@ def test_a_held_lock_of_the_engine_delays_no_answer_of_a_sent_lookup(
     everything = Mfp((), (0, 1), (INTEGER, INTEGER))
     waiters = [Waiter() for _ in range(3)]
     expected = threading.Event()
-    deliver = engine._deliver
+    deliver = engine._control.deliver
 
     def deliver_once_expected(response: PeekResponse) -> None:
         assert expected.wait(10)  # an answer that is quicker than ``expect`` is told with the lock
         deliver(response)
 
-    monkeypatch.setattr(engine, "_deliver", deliver_once_expected)
+    monkeypatch.setattr(engine._control, "deliver", deliver_once_expected)
     with engine.control() as controller:
         at = engine.store.newest_write(item.depends_on | {str(item.on)})
         for key, waiter in enumerate(waiters):
             uuid = controller.peek(item.id, at, everything, key_types=(INTEGER,), keys=((key,),))
-            engine.expect(uuid, waiter)
+            engine.default.expect(uuid, waiter)
         expected.set()
         assert [waiter.wait(10) for waiter in waiters] == [True] * 3
         assert len(controller._peeks) == 3, "it hears of them when its turn comes"
-    assert not engine._controller._peeks
+    assert not engine._control.controller._peeks
     found = [waiter.answer for waiter in waiters]
     assert [len(a.rows.batch()) for a in found if a is not None and a.rows is not None] == [0, 1, 1]
 
@@ -115,7 +116,7 @@ def test_a_held_lock_of_the_engine_does_not_stop_maintenance(db: eddyline.Connec
             at = engine.commit({index.on: rows})
             peek = Peek(index.id, "", at, (INTEGER,), ((key,),), Mfp((), (1,), (INTEGER,)))
             deadline = time.monotonic() + 10
-            while (answer := engine.answer_now(peek, lambda: False)) is None:
+            while (answer := engine.default.answer_now(peek, lambda: False)) is None:
                 assert time.monotonic() < deadline, f"the commit of {key} is not sealed"
                 time.sleep(0.001)
             assert answer.rows is not None
@@ -139,18 +140,18 @@ def test_a_subscription_hears_of_what_was_sealed_while_the_lock_was_held(db: edd
 def test_a_response_that_cannot_be_taken_costs_the_replica_not_whoever_has_the_lock(
     db: eddyline.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    engine, failed = db._engine, db._engine._replica
-    original = engine._controller.process_response
+    engine, failed = db._engine, db._engine.first_replica.client
+    original = engine._control.controller.process_response
 
-    def process(response: Response) -> list[Event]:
+    def process(response: Response, *whose: str) -> list[Event]:
         if isinstance(response, Frontiers):
             monkeypatch.undo()
             raise ValueError("not understood")
-        return original(response)
+        return original(response, *whose)
 
-    monkeypatch.setattr(engine._controller, "process_response", process)
+    monkeypatch.setattr(engine._control.controller, "process_response", process)
     db.execute("INSERT INTO t VALUES (3, 30)")
-    assert engine.wait_for(lambda _: engine._replica is not failed, 20)
+    assert engine.default.wait_for(lambda _: engine.first_replica.client is not failed, 20)
     db.wait_hydrated("t_k", timeout=20)
     assert db.execute("SELECT v FROM t WHERE k = 3").fetchall() == [(30,)]
 

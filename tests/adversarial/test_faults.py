@@ -14,6 +14,7 @@ import pytest
 
 import eddyline
 from eddyline.adapter.engine import Engine
+from eddyline.adapter.replica import Client, Replica
 from eddyline.compute.exports import MaterializedViewSink
 from eddyline.compute.imports import ImportIndexOperator, ImportSourceOperator
 from eddyline.compute.operators.arrange import ArrangeOperator
@@ -53,7 +54,7 @@ def test_a_replica_that_the_system_refuses_to_start_is_tried_again(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     db = database(1)
-    step, start = ReduceOperator.step, Engine._start_replica
+    step, start = ReduceOperator.step, Replica._made
     faults: list[Exception] = [OSError(errno.EMFILE, "too many open files"), RuntimeError("can't start new thread")]
     failures = iter([RuntimeError("injected")])
 
@@ -62,14 +63,14 @@ def test_a_replica_that_the_system_refuses_to_start_is_tried_again(
             raise error
         return bool(step(self))
 
-    def refused(self: Engine) -> Any:
+    def refused(self: Replica) -> Client:
         if faults:
             raise faults.pop(0)
         return start(self)
 
     try:
         before = answer(db, READS[0])
-        monkeypatch.setattr(Engine, "_start_replica", refused)
+        monkeypatch.setattr(Replica, "_made", refused)
         monkeypatch.setattr(ReduceOperator, "step", failing)
         # Were it not tried again, the read would wait for ever.
         db.execute("SET statement_timeout = '30s'")
@@ -98,7 +99,7 @@ def fails_once(monkeypatch: pytest.MonkeyPatch) -> None:
 def lost(db: eddyline.Connection) -> None:
     """Waits until the database knows that its replica has failed."""
     deadline = time.monotonic() + 30
-    while not db._engine.replica.failed:
+    while not db._engine.first_replica.present.failed:
         assert time.monotonic() < deadline
         time.sleep(0.001)
 
@@ -180,7 +181,7 @@ def test_a_replica_that_cannot_be_told_what_there_is_is_replaced_by_another(
         broken.clear()
         monkeypatch.setattr(CommandHistory, "reduced", reduced)
         deadline = time.monotonic() + 60
-        while db._engine.replica.failed:
+        while db._engine.first_replica.present.failed:
             assert time.monotonic() < deadline, "it is tried again by itself"
             time.sleep(0.01)
         assert answer(db, READS[0]) == before

@@ -61,7 +61,7 @@ def test_a_thread_that_fails_ends_the_replica_and_it_comes_back(
         db.execute("CREATE VIEW v AS SELECT b, count(*) AS n FROM t GROUP BY b")
         db.execute("CREATE INDEX vi ON v (b)")
         db.wait_hydrated("vi")
-        replica = db._engine.replica_processes
+        replica = db._engine.first_replica.processes
         assert isinstance(replica, ReplicaProcesses)
         before, pids = list(replica._children), replica.pids
         trigger.touch()

@@ -33,7 +33,7 @@ def until(condition: Callable[[], bool]) -> None:
 
 
 def pids(db: eddyline.Connection) -> list[int]:
-    processes = db._engine.replica_processes
+    processes = db._engine.first_replica.processes
     assert processes is not None
     return processes.pids
 
@@ -138,7 +138,7 @@ def test_a_replica_that_is_started_anew_is_what_its_override_says() -> None:
         os.kill(before, signal.SIGKILL)
         until(lambda: len(pids(db)) == 1 and pids(db) != [before] and bool(threads_of(db)["solo:0"]))
         assert not threads_of(db)["inter:0"]
-        until(lambda: db._engine.replica.failed is False)
+        until(lambda: db._engine.first_replica.present.failed is False)
         assert db.execute("SELECT sum(x.a) FROM t x, t y").fetchall() == [(6,)]
 
 
@@ -170,6 +170,47 @@ def test_what_a_replica_cannot_be_given_is_refused_and_changes_nothing(
         there.execute("ALTER CLUSTER REPLICA default.r1 RESET ALL")
     assert refused.value.sqlstate == "25001"
     there.rollback()
+
+
+def test_a_replica_of_another_cluster_has_settings_of_its_own() -> None:
+    """Also beside a first one in the program's own process."""
+
+    def shown() -> dict[str, tuple[str, str]]:
+        rows: list[tuple[str, str, str]] = db.execute("SHOW CLUSTER REPLICA apart.r1").fetchall()
+        return {name: (value, source) for name, value, source in rows}
+
+    with eddyline.connect(interactive=False) as db:
+        db.execute("CREATE TABLE t (k int, v int)")
+        db.execute("INSERT INTO t VALUES (1, 10)")
+        db.execute(f"CREATE CLUSTER apart (PROCESSES = 1, gc_policy = off, {INTERACTIVE_RUNTIME} = on)")
+        assert shown()["gc_policy"] == ("off", "replica")
+        assert shown()["workload_class"] == ("", "system")
+        changed = db.execute("ALTER CLUSTER apart SET (workload_class = 'batch')")
+        assert (changed.statusmessage, changed.notices) == ("ALTER CLUSTER", ())
+        later = db.execute(f"ALTER CLUSTER apart RESET (gc_policy, {INTERACTIVE_RUNTIME})")
+        assert any("start next" in notice for notice in later.notices)
+        assert {name for name, (_, source) in shown().items() if source == "replica"} == {"workload_class"}
+        for text, sqlstate in (
+            ("ALTER CLUSTER apart SET (no_such = 1)", "42704"),
+            ("ALTER CLUSTER apart SET (gc_policy = never)", "22023"),
+            ("CREATE CLUSTER REPLICA apart.r2 (PROCESSES = 1, max_result_size = '1kB')", "42704"),
+            ("CREATE CLUSTER REPLICA apart.r2 (gc_policy = off)", "0A000"),
+        ):
+            with pytest.raises(eddyline.DatabaseError) as refused:
+                db.execute(text)
+            assert refused.value.sqlstate == sqlstate
+        assert db.execute("SHOW CLUSTER REPLICAS").fetchall() == [("apart", "r1", 1, 1), ("default", "r1", 1, 0)]
+        db.execute("SET statement_timeout = '60s'")
+        db.execute("SET cluster = apart")
+        db.execute("CREATE INDEX t_k ON t (k)")
+        assert db.execute("SELECT v FROM t WHERE k = 1").fetchall() == [(10,)]
+        assert db.execute("SELECT count(*) FROM t x, t y").fetchall() == [(1,)]
+        replica = db._engine.cluster(db._engine.catalog.snapshot().view(cluster="apart").cluster_id or "")
+        (hosted,) = replica.replicas.values()
+        assert hosted.processes is not None
+        (pid,) = hosted.processes.pids
+        db.execute("DROP CLUSTER apart CASCADE")
+        until(lambda: not Path(f"/proc/{pid}").exists())
 
 
 def test_the_programs_own_process_has_no_settings_of_a_replica() -> None:

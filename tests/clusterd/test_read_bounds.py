@@ -80,7 +80,7 @@ def test_what_the_processes_count_is_in_the_metrics_of_the_database(interactive:
 def test_metrics_do_without_a_process_that_does_not_answer() -> None:
     with eddyline.connect(processes=2) as db:
         assert ("arrangement_bytes", "") in samples(db)
-        processes = db._engine.replica_processes
+        processes = db._engine.first_replica.processes
         assert processes is not None
         stopped = processes.pids[1]
         os.kill(stopped, signal.SIGSTOP)
@@ -127,7 +127,7 @@ def test_soft_assertions_and_holds_of_the_interpreter_are_counted_in_each_proces
         assert counted(db, "gil_hold_seconds_count") == {"": 0, "0": 0, "1": 0}, "nobody samples until it is asked for"
         # A command that names nothing is a soft assertion of every runtime that takes it: two in each process.
         with db._engine.control():
-            db._engine.replica.send(AllowCompaction("u999", 5))
+            db._engine.first_replica.present.send(AllowCompaction("u999", 5))
         db.execute("ALTER SYSTEM SET enable_gil_sampling = on")
         deadline = time.monotonic() + 60
         while counted(db, "soft_assertions_total") != {"": before[""], "0": 2, "1": 2}:

@@ -44,7 +44,7 @@ def engine(db: eddyline.Connection) -> Engine:
 
 
 def pids(db: eddyline.Connection) -> list[int]:
-    processes = engine(db).replica_processes
+    processes = engine(db).first_replica.processes
     assert processes is not None
     return processes.pids
 
@@ -159,10 +159,10 @@ def test_a_lost_connection_goes_on_with_what_is_there(
         original(self, request)
 
     monkeypatch.setattr(StorageFeed, "_follow", follow)
-    replica = engine(db)._replica
+    replica = engine(db).first_replica.client
     assert isinstance(replica, RemoteReplica)
     replica._processes[0].commands.abandon()
-    until(lambda: engine(db)._replica is not replica)
+    until(lambda: engine(db).first_replica.client is not replica)
     hydrate(db)
     db.execute("INSERT INTO sale VALUES (7, 100)")
     same_by_hand(db)
@@ -206,7 +206,7 @@ def test_a_killed_process_is_replaced_and_later_reads_are_right(sold: eddyline.C
 
 def test_closing_ends_the_processes_and_removes_their_sockets() -> None:
     with eddyline.connect(processes=1) as db:
-        processes = engine(db).replica_processes
+        processes = engine(db).first_replica.processes
         assert processes is not None
         directory, (pid,) = processes._directory, processes.pids
         assert directory.exists()
@@ -220,7 +220,7 @@ def test_closing_ends_the_processes_and_removes_their_sockets() -> None:
 
 def test_closing_while_a_killed_process_is_replaced_leaves_nothing_behind() -> None:
     db = eddyline.connect(processes=1)
-    processes = engine(db).replica_processes
+    processes = engine(db).first_replica.processes
     assert processes is not None
     (killed,) = processes.pids
     os.kill(killed, signal.SIGKILL)

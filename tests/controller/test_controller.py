@@ -9,7 +9,7 @@ import pytest
 
 from eddyline.controller.controller import Controller
 from eddyline.controller.events import FrontierMoved, Hydrated, PeekAnswered, ReplicaFailed, SubscriptionChanged
-from eddyline.controller.instance import FIRST_REPLICA
+from eddyline.controller.instance import FIRST_CLUSTER, FIRST_REPLICA
 from eddyline.errors import DatabaseError
 from eddyline.expr.ir import Mfp
 from eddyline.plan.dataflow import (
@@ -271,7 +271,7 @@ def test_a_lost_replica_fails_what_waits_and_the_next_gets_the_reduced_history()
     assert answers[0].response.error[0] == "58000"
     ends = [e.response for e in events if isinstance(e, SubscriptionChanged)]
     assert [(e.id, e.upper, e.error is not None) for e in ends] == [("s", EMPTY, True)]
-    assert events[-1] == ReplicaFailed("boom", FIRST_REPLICA)
+    assert events[-1] == ReplicaFailed("boom", FIRST_REPLICA, FIRST_CLUSTER)
     replacement = Recorder()
     world.controller.attach_replica(replacement)
     assert [d.name for d in replacement.dataflows()] == ["i"]

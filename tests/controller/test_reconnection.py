@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from eddyline.controller.instance import FIRST_REPLICA
+from eddyline.controller.instance import FIRST_CLUSTER, FIRST_REPLICA
 from eddyline.plan.dataflow import Arrange, DataflowClass, ExportIndex, ImportSource
 from eddyline.protocol.messages import AllowCompaction, CreateDataflow
 from eddyline.repr.time import EMPTY, Time
@@ -37,7 +37,7 @@ def test_what_a_dropped_dataflow_held_is_given_back_though_its_end_was_lost(inte
     assert db.store.since("t") == db.time
     db.settle()
     assert not db.solo.failed
-    assert not db.controller._instance.replicas[FIRST_REPLICA].leaving
+    assert not db.controller._instances[FIRST_CLUSTER].replicas[FIRST_REPLICA].leaving
 
 
 def dropped_of_both_classes() -> World:
@@ -103,7 +103,7 @@ def test_a_probe_whose_end_was_lost_too_is_asked_for_by_the_next_one() -> None:
     for id in probes.values():
         world.frontier(id, EMPTY)
     assert not holds_table(world)
-    assert not world.controller._instance.replicas[FIRST_REPLICA].leaving
+    assert not world.controller._instances[FIRST_CLUSTER].replicas[FIRST_REPLICA].leaving
 
 
 def test_a_probe_gives_nothing_of_a_live_dataflow_back() -> None:

@@ -71,7 +71,7 @@ def test_every_replica_is_told_and_one_that_comes_later_gets_the_history() -> No
     third = Recorder()
     world.controller.attach_replica(third, "s3")
     assert [[d.name for d in r.dataflows()] for r in (world.client, world.other, third)] == [["i"]] * 3
-    assert world.controller.replicas == ("s1", "s2", "s3")
+    assert world.controller.replicas() == ("s1", "s2", "s3")
 
 
 def test_an_upper_is_the_best_that_any_reported_and_never_regresses() -> None:
@@ -296,7 +296,7 @@ def test_a_replica_that_is_dropped_is_asked_nothing_more() -> None:
     before = len(world.other.commands)
     world.controller.create_dataflow(index("j"))
     assert len(world.other.commands) == before
-    assert world.controller.replicas == ("s1",)
+    assert world.controller.replicas() == ("s1",)
     events = world.controller.forget_replica("s1")
     assert [e.response.uuid for e in events if isinstance(e, PeekAnswered)] == [uuid]
 

@@ -61,7 +61,7 @@ def supervisor(folder: Path, epoch: int, *, held: bool = True) -> ReplicaProcess
 def test_the_note_of_the_latest_opener_counts_and_one_that_is_written_late_is_nobodys(tmp_path: Path) -> None:
     assert read_note(tmp_path / "none") is None
     assert read_note(tmp_path) is None
-    (tmp_path / "REPLICA-12.new").write_text("half of")
+    (tmp_path / "REPLICA-s1-12.new").write_text("half of")
     assert read_note(tmp_path) is None
     for epoch in (3, 10, 9):  # as numbers
         write_note(tmp_path, note(tmp_path, epoch, os.getpid()))
@@ -82,7 +82,7 @@ def test_a_note_that_was_damaged_or_copied_is_none(tmp_path: Path) -> None:
     assert read_note(copy) is None, "the processes are the original's"
     there.rename(tmp_path / "moved")
     assert read_note(tmp_path / "moved") is not None
-    (tmp_path / "moved" / "REPLICA-3").write_bytes(b"{")
+    (tmp_path / "moved" / "REPLICA-s1-3").write_bytes(b"{")
     assert read_note(tmp_path / "moved") is None
 
 

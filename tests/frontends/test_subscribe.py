@@ -300,7 +300,7 @@ def test_a_subscription_that_is_not_read_ends_itself_and_no_other(interactive: b
         db.execute("SET max_subscription_backlog = '100kB'")
         idle = db.subscribe("t")
         patient = db.session().subscribe("t")  # by the database's bound, which is larger
-        controller, store = db._engine._controller, db._engine.store
+        controller, store = db._engine._control.controller, db._engine.store
         (table,) = store.ids()
         written = 0
         while len(controller._dataflows) == 2:
@@ -308,7 +308,7 @@ def test_a_subscription_that_is_not_read_ends_itself_and_no_other(interactive: b
             written += 1000
             assert written < 1_000_000, "it never ends"
         assert written * 20 > 80_000, "what waited was nearly the bound"
-        assert not [id for id in db._engine._feeds if id not in controller._collections]
+        assert not [id for id in db._engine._control.feeds if id not in controller._collections]
         with pytest.raises(eddyline.OperationalError) as error:
             idle.next(timeout=5)
         assert error.value.sqlstate == "53400"

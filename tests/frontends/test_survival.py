@@ -163,6 +163,38 @@ def test_processes_of_a_killed_program_go_on_under_the_next_one(
     assert read_note(path) is None
 
 
+def test_processes_of_a_second_replica_are_noted_beside_the_first_ones(tmp_path: Path) -> None:
+    path = tmp_path / "db"
+
+    def noted() -> dict[str, list[int]]:
+        """Process ids by the ids of replicas."""
+        ids = sorted({each.name.split("-")[1] for each in path.glob("REPLICA-*")})
+        return {id: [pid for pid, _ in note.processes] for id in ids if (note := read_note(path, id)) is not None}
+
+    with program(path) as first:
+        assert first.run(*SETUP, "CREATE CLUSTER REPLICA default.r2 (PROCESSES = 1)")[-1] == "done"
+        until(lambda: len(noted()) == 2)
+        assert first.run("SELECT k, s FROM sums ORDER BY k") == ["[(1, 15), (2, 20)]"]
+        before = noted()
+        first.kill()
+    found = [pid for pids in before.values() for pid in pids]
+    assert all(process_start(pid) for pid in found)
+    with connect(path) as connection:
+        engine = connection._engine
+        for id in before:
+            replica = engine.default.replica(id)
+            assert engine.default.wait_for(lambda _, its=replica: its.client is not None, WAIT_SECONDS)  # type: ignore[misc]  # mypy cannot infer it
+        connection.execute("INSERT INTO t VALUES (2, 1)")
+        assert connection.execute("SELECT k, s FROM sums ORDER BY k").fetchall() == [(1, 15), (2, 21)]
+        assert noted().keys() == before.keys()
+        found += [pid for pids in noted().values() for pid in pids]
+        connection.execute("DROP CLUSTER REPLICA default.r2")
+        until(lambda: len(noted()) == 1)
+        assert connection.execute("SELECT n FROM m").fetchall() == [(4,)]
+    wait_until_gone(found)
+    assert noted() == {}
+
+
 def test_a_program_that_was_stopped_leaves_the_processes_of_the_next_one_alone(tmp_path: Path) -> None:
     path = tmp_path / "db"
     with program(path) as first:

@@ -14,6 +14,7 @@ from eddyline.protocol.messages import (
     CreateInstance,
     Hello,
     InitializationComplete,
+    KeepSealed,
     Peek,
     Schedule,
     UpdateConfiguration,
@@ -76,11 +77,12 @@ def test_answered_peeks_are_not_sent_again_and_canceled_ones_to_be_answered() ->
 def test_configuration_and_order_of_the_rest() -> None:
     commands = reduced(
         Hello("n"), CreateInstance(), UpdateConfiguration({"a": "1", "b": "1"}), create("i"), Schedule("i"),
-        AllowWrites("i"), AllowWrites("gone"), UpdateConfiguration({"a": "2"}), peek("1"), InitializationComplete(),
+        AllowWrites("i"), KeepSealed("i"), AllowWrites("gone"), KeepSealed("gone"),
+        UpdateConfiguration({"a": "2"}), peek("1"), InitializationComplete(),
     )  # fmt: skip
     assert commands == (
         Hello("n"), CreateInstance(), UpdateConfiguration({"a": "2", "b": "1"}), create("i"), Schedule("i"),
-        peek("1"), InitializationComplete(), AllowWrites("i"),
+        peek("1"), InitializationComplete(), AllowWrites("i"), KeepSealed("i"),
     )  # fmt: skip
 
 

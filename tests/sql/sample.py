@@ -24,7 +24,14 @@ from eddyline.repr.types import (
     SqlType,
     numeric,
 )
-from eddyline.sql.catalog_view import CatalogItem, ColumnDef, ItemKind
+from eddyline.sql.catalog_view import (
+    DEFAULT_CLUSTER,
+    DEFAULT_CLUSTER_ID,
+    CatalogCluster,
+    CatalogItem,
+    ColumnDef,
+    ItemKind,
+)
 from eddyline.sql.query import BoundQuery, bind_query
 from eddyline.testing.interpret import Row, interpret, order_rows
 
@@ -70,12 +77,17 @@ class SampleCatalog:
     creation_schema: str | None = "public"
     users: tuple[str, str] = ("postgres", "postgres")
     zone: str | None = None
+    cluster: str = DEFAULT_CLUSTER
+    cluster_id: str | None = DEFAULT_CLUSTER_ID
     tables: dict[str, CatalogItem] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for name, (columns, key, _) in TABLES.items():
             defined = tuple(ColumnDef(n, t) for n, t in columns)
             self.tables[name] = CatalogItem(name, "public", name, ItemKind.TABLE, defined, key)
+
+    def clusters(self) -> tuple[CatalogCluster, ...]:
+        return (CatalogCluster(DEFAULT_CLUSTER_ID, DEFAULT_CLUSTER),)
 
     def has_schema(self, schema: str) -> bool:
         return schema == "public"

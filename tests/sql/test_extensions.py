@@ -16,7 +16,7 @@ from eddyline.sql.extensions import (
     SubscribeSyntax,
 )
 from eddyline.sql.parse import parse
-from eddyline.sql.replica_statements import AlterReplicaSyntax, ShowReplicaSyntax
+from eddyline.sql.words import Named
 
 
 def node(text: str) -> Any:
@@ -121,67 +121,10 @@ def test_subscribe_errors(text: str, expected: tuple[str, str, int]) -> None:
     assert refusal(text) == expected
 
 
-def test_settings_of_a_replica() -> None:
-    syntax = node("ALTER CLUSTER REPLICA default.r1 SET (a = 1, B TO 'x, y', s.c = DEFAULT, d = off, e = 1.5);")
-    assert isinstance(syntax, AlterReplicaSyntax)
-    assert [each.name for each in syntax.assignments] == ["a", "b", "s.c", "d", "e"]
-    assert syntax.assignments[1].args[0].a_const.sval.sval == "x, y"
-    assert syntax.reset == ()
-    assert node('alter cluster replica "default".r1 reset (a, "B")') == AlterReplicaSyntax(reset=("a", "B"))
-    assert node("ALTER CLUSTER REPLICA default.r1 RESET ALL") == AlterReplicaSyntax(reset=None)
-    assert node("SHOW CLUSTER REPLICA default.r1") == ShowReplicaSyntax()
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("ALTER CLUSTER REPLICA", ("42601", "syntax error at end of input", 22)),
-        ("ALTER CLUSTER REPLICA r1 SET (a = 1)", ("42601", 'syntax error at or near "SET"', 26)),
-        ("ALTER CLUSTER REPLICA c.r1 SET (a = 1)", ("42704", 'unknown cluster "c"', 23)),
-        ("ALTER CLUSTER REPLICA default.r2 SET (a = 1)", ("42704", 'unknown cluster replica "default.r2"', 23)),
-        ("ALTER CLUSTER REPLICA default.r1", ("42601", "syntax error at end of input", 33)),
-        ("ALTER CLUSTER REPLICA default.r1 RENAME TO r2", ("42601", 'syntax error at or near "RENAME"', 34)),
-        ("ALTER CLUSTER REPLICA default.r1 SET a = 1", ("42601", 'syntax error at or near "a"', 38)),
-        ("ALTER CLUSTER REPLICA default.r1 SET ()", ("42601", 'syntax error at or near ")"', 39)),
-        ("ALTER CLUSTER REPLICA default.r1 SET (a = 1,)", ("42601", 'syntax error at or near ")"', 45)),
-        ("ALTER CLUSTER REPLICA default.r1 SET (a = 1) x", ("42601", 'syntax error at or near "x"', 46)),
-        ("ALTER CLUSTER REPLICA default.r1 SET (a = )", ("42601", 'syntax error at or near ")"', 43)),
-        ("ALTER CLUSTER REPLICA default.r1 SET (a)", ("42601", 'syntax error at or near ")"', 40)),
-        ("ALTER CLUSTER REPLICA default.r1 SET (a = 1 2)", ("42601", 'syntax error at or near "2"', 45)),
-        ("ALTER CLUSTER REPLICA default.r1 SET (LOCAL a = 1)", ("42601", 'syntax error at or near "a"', 45)),
-        (
-            "ALTER CLUSTER REPLICA default.r1 SET (TRANSACTION READ ONLY)",
-            ("42601", 'syntax error at or near "READ"', 51),
-        ),
-        ("ALTER CLUSTER REPLICA default.r1 RESET (a b)", ("42601", 'syntax error at or near "b"', 43)),
-        ("ALTER CLUSTER REPLICA default.r1 RESET (1)", ("42601", 'syntax error at or near "1"', 41)),
-        ("ALTER CLUSTER REPLICA default.r1 RESET ALL x", ("42601", 'syntax error at or near "x"', 44)),
-        ("SHOW CLUSTER REPLICA default.r1 x", ("42601", 'syntax error at or near "x"', 33)),
-        ("ALTER CLUSTER default SET (a = 1)", ("0A000", "ALTER CLUSTER is not supported", 1)),
-    ],
-)
-def test_settings_of_a_replica_that_are_malformed(text: str, expected: tuple[str, str, int]) -> None:
-    assert refusal(text) == expected
-
-
-@pytest.mark.parametrize(
-    ("text", "named", "position"),
-    [
-        ("CREATE CLUSTER c (SIZE 'small', REPLICATION FACTOR 2)", "CREATE CLUSTER", 1),
-        ("create cluster c replicas (r1 (workers 2))", "CREATE CLUSTER", 1),
-        ("CREATE CLUSTER REPLICA default.r2 (SIZE 'small')", "CREATE CLUSTER REPLICA", 1),
-        ("ALTER CLUSTER default RENAME TO other", "ALTER CLUSTER", 1),
-        ("  DROP CLUSTER IF EXISTS c CASCADE", "DROP CLUSTER", 3),
-        ("DROP CLUSTER REPLICA default.r1", "DROP CLUSTER REPLICA", 1),
-    ],
-)
-def test_clusters_are_not_made_or_dropped(text: str, named: str, position: int) -> None:
-    assert refusal(text) == ("0A000", f"{named} is not supported", position)
-
-
 def test_names_that_only_look_like_clusters() -> None:
-    assert not isinstance(node("DROP TABLE cluster"), ShowObjectsSyntax)
-    assert not isinstance(node("CREATE TABLE cluster (cluster int)"), ShowObjectsSyntax)
+    assert node("DROP TABLE cluster").DESCRIPTOR.name == "DropStmt"
+    assert node("CREATE TABLE cluster (cluster int)").DESCRIPTOR.name == "CreateStmt"
+    assert node("CLUSTER cluster").DESCRIPTOR.name == "ClusterStmt"
 
 
 def test_default_index() -> None:
@@ -189,7 +132,7 @@ def test_default_index() -> None:
     assert isinstance(syntax, DefaultIndexSyntax)
     assert (syntax.relation.schemaname, syntax.relation.relname, syntax.name) == ("s", "v", None)
     named = node('CREATE DEFAULT INDEX "I" IN CLUSTER default ON v')
-    assert named.name == "I"
+    assert (named.name, named.cluster) == ("I", Named("default", 37))
     assert refusal("CREATE DEFAULT INDEX ON v w") == ("42601", 'syntax error at or near "w"', 27)
 
 
@@ -202,14 +145,18 @@ def test_default_index() -> None:
         ("CREATE MATERIALIZED VIEW IF NOT EXISTS v IN CLUSTER default AS SELECT 1", "create_table_as_stmt"),
     ],
 )
-def test_the_default_cluster_is_accepted(text: str, kind: str) -> None:
+def test_a_cluster_is_named_beside_the_statement(text: str, kind: str) -> None:
     (statement,) = parse(text)
     assert statement.kind == kind
+    assert statement.cluster == Named("default", text.index("default") + 1)
+    (statement,) = parse(text.replace("default", '"My ""own"""'))
+    assert statement.cluster is not None
+    assert statement.cluster.name == 'My "own"'
 
 
-def test_another_cluster_is_refused_by_name() -> None:
-    assert refusal("CREATE INDEX i IN CLUSTER fast ON t (a)") == ("42704", 'unknown cluster "fast"', 27)
-    assert refusal("SELECT 1; CREATE INDEX i IN CLUSTER fast ON t (a)") == ("42704", 'unknown cluster "fast"', 37)
+def test_a_cluster_has_a_name() -> None:
+    assert refusal("CREATE INDEX i IN CLUSTER 5 ON t (a)") == ("42601", 'syntax error at or near "5"', 27)
+    assert refusal("CREATE VIEW v IN CLUSTER") == ("42601", "syntax error at end of input", 25)
 
 
 def test_explain_of_objects_and_extensions() -> None:

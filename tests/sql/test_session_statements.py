@@ -226,8 +226,12 @@ def test_explain(script: CatalogScript) -> None:
         ("SHOW MATERIALIZED VIEWS", ("name", "schema", "type"), (("m", "public", "materialized view"),)),
         ("SHOW SCHEMAS", ("name",), tuple((s,) for s in sorted((*SYSTEM_SCHEMAS, "public", "s")))),
         ("SHOW CLUSTERS", ("name", "replicas"), (("default", "r1"),)),
-        ("SHOW CLUSTER REPLICAS", ("cluster", "replica"), (("default", "r1"),)),
-        ("SHOW INDEXES ON t", ("name", "schema", "on", "key"), (("i", "public", "t", "b"),)),
+        (
+            "SHOW CLUSTER REPLICAS",
+            ("cluster", "replica", "workers", "processes"),
+            (("default", "r1", 1, 0),),
+        ),
+        ("SHOW INDEXES ON t", ("name", "schema", "on", "key", "cluster"), (("i", "public", "t", "b", "default"),)),
         (
             "SHOW COLUMNS FROM t",
             ("name", "type", "nullable", "default"),

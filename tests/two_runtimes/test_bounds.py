@@ -10,11 +10,12 @@ import pyarrow as pa
 import pytest
 
 import eddyline
+from eddyline.adapter.clusters import Cluster
 from eddyline.compute.interactive import InteractiveWorker
 from eddyline.compute.pair import Pair
 from eddyline.compute.runtime import Runtime
 from eddyline.compute.worker import Worker
-from eddyline.controller.instance import FIRST_REPLICA
+from eddyline.controller.instance import FIRST_CLUSTER, FIRST_REPLICA
 
 _ROWS = 10_000
 _CROSS_JOIN = "SELECT * FROM a, b"
@@ -36,7 +37,7 @@ def db(request: pytest.FixtureRequest) -> Iterator[eddyline.Connection]:
 
 def workers(db: eddyline.Connection) -> list[Worker]:
     """Those that render reads."""
-    replica = db._engine._replica
+    replica = db._engine.first_replica.client
     runtime = replica.interactive if isinstance(replica, Pair) else replica
     assert isinstance(runtime, Runtime)
     return [w.lane if isinstance(w, InteractiveWorker) else w for w in runtime._commanded]  # type: ignore[misc]  # both
@@ -51,10 +52,10 @@ def until(done: Callable[[], bool]) -> None:
 
 def assert_given_back(db: eddyline.Connection) -> None:
     """No dataflow, walk or hold of a read is left, and the tables compact as if there had been none."""
-    controller = db._engine._controller
+    controller = db._engine._control.controller
     until(lambda: all(not w._bounded and not w._walks and not w.peeks.waiting for w in workers(db)))
     until(lambda: all(d.read is None for w in workers(db) for d in list(w._agenda)))
-    replica = controller._instance.replicas[FIRST_REPLICA]
+    replica = controller._instances[FIRST_CLUSTER].replicas[FIRST_REPLICA]
     until(lambda: not controller._peeks and not replica.leaving)
     assert len(controller._dataflows) == 1, "that of the index"
     store = db._engine.store
@@ -168,7 +169,7 @@ def test_a_cancellation_stops_a_dataflow(db: eddyline.Connection) -> None:
 @pytest.mark.parametrize("on_caller", [True, False], ids=["caller", "lane"])
 def test_a_timeout_stops_a_walk(db: eddyline.Connection, on_caller: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """The answer would take eight seconds, in slices of 64 rows."""
-    engine, original = db._engine, type(db._engine).answer_now
+    original = Cluster.answer_now
     monkeypatch.setattr("eddyline.compute.peek._SLICE_ROWS", 64)
 
     def slow(self: object, batch: object) -> None:
@@ -176,13 +177,13 @@ def test_a_timeout_stops_a_walk(db: eddyline.Connection, on_caller: bool, monkey
 
     monkeypatch.setattr("eddyline.compute.peek.PeekTask._take", slow)
     if not on_caller:
-        monkeypatch.setattr(type(engine), "answer_now", lambda self, peek, cancelled: None)
+        monkeypatch.setattr(Cluster, "answer_now", lambda self, peek, cancelled: None)
     db.execute("SET statement_timeout = '100ms'")
     start = time.monotonic()
     assert refused(db, "SELECT ya FROM a").sqlstate == "57014"
     assert time.monotonic() - start < 4
     monkeypatch.undo()
-    assert original is type(engine).answer_now
+    assert original is Cluster.answer_now
     db.execute("RESET statement_timeout")
     assert_given_back(db)
 

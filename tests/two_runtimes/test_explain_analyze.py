@@ -29,7 +29,7 @@ def db(request: pytest.FixtureRequest) -> Iterator[eddyline.Connection]:
 
 
 def runtime(db: eddyline.Connection) -> str:
-    return "interactive" if db._engine.interactive else "solo"
+    return db._engine.default.reader or "solo"
 
 
 def analyze(db: eddyline.Connection, query: str, options: str = "ANALYZE") -> dict[str, str]:

@@ -112,7 +112,7 @@ def test_soft_assertions_are_counted(interactive: bool, tripped: list[str]) -> N
 def test_a_hold_gap_is_what_the_reader_keeps_from_compacting(monkeypatch: pytest.MonkeyPatch) -> None:
     with used(interactive=True) as db:
         assert value(db, "hold_gap_seconds", role="interactive") >= 0
-        (registry,) = db._engine._replica.registries  # type: ignore[union-attr]  # of two runtimes
+        (registry,) = db._engine.first_replica.client.registries  # type: ignore[union-attr]  # of two runtimes
         slot: Slot = next(s for s in registry._slots.values() if s._peer_hold is not None and s.publisher_since > 0)
         held = slot._peer_hold
         assert held is not None

@@ -15,12 +15,14 @@ from eddyline.controller.collection import CollectionState, DataflowState
 from eddyline.controller.controller import Controller
 from eddyline.testing.simulation.coverage import (
     COMPANION_SITUATIONS,
+    NEIGHBOUR_SITUATIONS,
     PAIR_SITUATIONS,
     PROCESS_SITUATIONS,
     SITUATIONS,
     Coverage,
 )
 from eddyline.testing.simulation.stepper import (
+    SEEDS_PER_TWO_CLUSTERS,
     SEEDS_PER_TWO_PROCESSES,
     SEEDS_PER_TWO_REPLICAS,
     STEPS,
@@ -39,12 +41,15 @@ SHOWN = ("i01", "i02", "i03", "i05", "i08", "i09", "i11", "i12", "i15", "i16", "
 
 
 def run_chunk(chunk: int, *, interactive: bool, situations: Sequence[str]) -> None:
-    """Runs the chunk's seeds, one of five with two processes, one of six with two replicas; each situation occurs."""
+    """Runs the chunk's seeds, one of five with two processes, one of six with two replicas, another one of six with two
+    clusters; each situation occurs.
+    """
     coverage = Coverage()
     for seed in range(chunk * CHUNK, (chunk + 1) * CHUNK):
         run_seed(seed, STEPS, coverage, interactive=interactive)
     assert coverage["processes: two"] == CHUNK // SEEDS_PER_TWO_PROCESSES
-    assert [s for s in (*situations, *PROCESS_SITUATIONS, *COMPANION_SITUATIONS) if not coverage[s]] == []
+    wanted = (*situations, *PROCESS_SITUATIONS, *COMPANION_SITUATIONS, *NEIGHBOUR_SITUATIONS)
+    assert [s for s in wanted if not coverage[s]] == []
 
 
 @pytest.mark.parametrize("chunk", range(SEEDS // CHUNK))
@@ -76,7 +81,9 @@ def test_a_seed_does_the_same_again(processes: int) -> None:
     assert once != other
 
 
-@pytest.mark.parametrize("seed", [SEEDS_PER_TWO_REPLICAS - 1, 2 * SEEDS_PER_TWO_PROCESSES - 1])
+@pytest.mark.parametrize(
+    "seed", [SEEDS_PER_TWO_REPLICAS - 1, SEEDS_PER_TWO_CLUSTERS - 2, 2 * SEEDS_PER_TWO_PROCESSES - 1]
+)
 def test_a_seed_does_the_same_in_any_process(seed: int) -> None:
     here = run_seed(seed, STEPS, Coverage())
     command = [sys.executable, "-m", "eddyline.testing.simulation", "--first", str(seed), "--seeds", "1", "--tell"]

@@ -6,6 +6,7 @@ import time
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple, TypeAlias
 
+from eddyline.adapter.clusters import Cluster
 from eddyline.adapter.engine import Engine
 from eddyline.adapter.named_statements import NamedStatement
 from eddyline.adapter.outcome import Outcome
@@ -67,7 +68,7 @@ class AskedLookups:
         result = lookup.answer(engine, parameters or (), settings.read_bounds)
         if result is None:
             return None
-        engine.metrics.looked_up(None if lookup.stored else engine.reader, time.perf_counter_ns() - began)
+        engine.metrics.looked_up(lookup.reader, time.perf_counter_ns() - began)
         return Outcome(f"SELECT {result.rows}", result)
 
     def remember(
@@ -85,8 +86,13 @@ class AskedLookups:
             self._asked[key] = asked._replace(version=version)
         else:
             strict = settings.isolation == STRICT_SERIALIZABLE
-            lookup = quick_lookup(self._engine, prepared) if strict else None
+            lookup = quick_lookup(self._engine, self._cluster(settings), prepared) if strict else None
             self._asked[key] = _Asked(version, settings, prepared, lookup, tried=True)
+
+    def _cluster(self, settings: InForce) -> Cluster | None:
+        """Of the session, in the newest catalog: should that not be the statement's, what is found never holds."""
+        found = self._engine.catalog.snapshot().cluster_named(settings.cluster)
+        return None if found is None else self._engine.clusters.get(found.id)
 
     def answer_bound(
         self, statement: NamedStatement, arguments: Sequence[Literal], settings: InForce
@@ -111,7 +117,7 @@ class AskedLookups:
         began = time.perf_counter_ns()
         rows = lookup.rows(engine, literals, settings.read_bounds)
         if rows is not None:
-            engine.metrics.looked_up(None if lookup.stored else engine.reader, time.perf_counter_ns() - began)
+            engine.metrics.looked_up(lookup.reader, time.perf_counter_ns() - began)
         return rows
 
     def _holds(self, known: KnownLookup | _Asked, settings: InForce) -> bool:

@@ -83,8 +83,6 @@ def authorize(
                 check_rights(rules, role, table, "TRUNCATE")
         case st.Copy():
             _check_copy(snapshot, rules, role, statement)
-        case st.AlterReplica() if not role.superuser:
-            raise make_error("42501", "must be superuser to alter cluster replicas")
         case st.AlterSystem() if not role.superuser:
             what = "perform ALTER SYSTEM RESET ALL" if statement.name is None else f'set parameter "{statement.name}"'
             raise make_error("42501", f"permission denied to {what}")

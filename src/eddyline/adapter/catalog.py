@@ -30,7 +30,16 @@ from eddyline.adapter.system_catalog import (
     system_items,
 )
 from eddyline.errors import InterfaceError, make_error
-from eddyline.sql.catalog_view import CatalogItem, ItemKind
+from eddyline.sql.catalog_view import (
+    DEFAULT_CLUSTER,
+    DEFAULT_CLUSTER_ID,
+    DEFAULT_REPLICA,
+    DEFAULT_REPLICA_ID,
+    CatalogCluster,
+    CatalogItem,
+    CatalogReplica,
+    ItemKind,
+)
 
 __all__ = ["DEFAULT_SCHEMA", "Catalog", "CatalogSnapshot", "SearchPathView", "resolve_name"]
 
@@ -39,12 +48,18 @@ DEFAULT_SCHEMA: Final = "public"
 _NO_NAMES: Final[Mapping[str, str]] = MappingProxyType({})
 
 
+def _first_clusters() -> Mapping[str, CatalogCluster]:
+    replica = CatalogReplica(DEFAULT_REPLICA_ID, DEFAULT_REPLICA)
+    return {DEFAULT_CLUSTER_ID: CatalogCluster(DEFAULT_CLUSTER_ID, DEFAULT_CLUSTER, (replica,))}
+
+
 @dataclass(frozen=True, slots=True)
 class CatalogSnapshot:
     """One version.  ``schemas``: schema → item name → id.  ``readers``: id → ids that depend on it, oldest first.
 
     ``unbuilt``: ids of indexes and materialized views whose build was stopped; of a draft, also of what its transaction
     creates.
+    ``clusters``: by id; another mapping only where a cluster or a replica has changed.
     """
 
     version: int
@@ -53,10 +68,11 @@ class CatalogSnapshot:
     readers: Mapping[str, tuple[str, ...]]
     unbuilt: frozenset[str] = frozenset()
     access: AccessRules = field(default_factory=AccessRules)
+    clusters: Mapping[str, CatalogCluster] = field(default_factory=_first_clusters)
 
     @staticmethod
     def initial() -> CatalogSnapshot:
-        """Version 0: the schema ``public``, empty."""
+        """Version 0: the schema ``public``, empty, and the cluster ``default`` with one replica."""
         return CatalogSnapshot(0, {DEFAULT_SCHEMA: {}}, {}, {})
 
     @property
@@ -84,8 +100,9 @@ class CatalogSnapshot:
         search_path: Iterable[str] = (DEFAULT_SCHEMA,),
         zone: str | None = None,
         users: tuple[str, str] = ("postgres", "postgres"),
+        cluster: str = DEFAULT_CLUSTER,
     ) -> SearchPathView:
-        return SearchPathView(self, tuple(search_path), zone, users)
+        return SearchPathView(self, tuple(search_path), zone, users, cluster)
 
     def find(self, schema: str, name: str) -> CatalogItem | None:
         item_id = self.schemas.get(schema, _NO_NAMES).get(name)
@@ -152,6 +169,39 @@ class CatalogSnapshot:
     def with_schema(self, schema: str) -> CatalogSnapshot:
         return replace(self, version=self.version + 1, schemas={**self.schemas, schema: {}})
 
+    def opened_with(self, workers: int, processes: int, settings: Mapping[str, str]) -> CatalogSnapshot:
+        """With the first replica as the database is opened, and ``settings`` over its own."""
+        cluster = self.clusters[DEFAULT_CLUSTER_ID]
+        replicas = tuple(
+            replace(r, workers=workers, processes=processes, settings={**r.settings, **settings})
+            if r.id == DEFAULT_REPLICA_ID
+            else r
+            for r in cluster.replicas
+        )
+        return replace(self, clusters={**self.clusters, cluster.id: replace(cluster, replicas=replicas)})
+
+    def cluster_named(self, name: str) -> CatalogCluster | None:
+        return next((c for c in self.clusters.values() if c.name == name), None)
+
+    def cluster_names(self) -> set[str]:
+        return {cluster.name for cluster in self.clusters.values()}
+
+    def kept_in(self, cluster_id: str) -> list[CatalogItem]:
+        """The indexes and materialized views of a cluster, oldest first."""
+        kinds = (ItemKind.INDEX, ItemKind.MATERIALIZED_VIEW)
+        found = [i for i in self.by_id.values() if i.kind in kinds and i.cluster == cluster_id]
+        return sorted(found, key=lambda item: int(item.id[1:]))
+
+    def with_cluster(self, cluster: CatalogCluster) -> CatalogSnapshot:
+        """With ``cluster`` added, or in place of the one with its id.  Requires: its name is free, or its own."""
+        return replace(self, version=self.version + 1, clusters={**self.clusters, cluster.id: cluster})
+
+    def without_cluster(self, cluster_id: str) -> CatalogSnapshot:
+        """Without the cluster, in which nothing is kept (unchecked)."""
+        rest = {i: cluster for i, cluster in self.clusters.items() if i != cluster_id}
+        access = self.access.without_keys([cluster_id])
+        return replace(self, version=self.version + 1, clusters=rest, access=access)
+
     def without_schema(self, schema: str) -> CatalogSnapshot:
         """Without ``schema``, which is empty (unchecked)."""
         rest = {name: items for name, items in self.schemas.items() if name != schema}
@@ -175,16 +225,25 @@ def _unlink(readers: dict[str, tuple[str, ...]], item: CatalogItem, keep: frozen
 
 @dataclass(frozen=True, slots=True)
 class SearchPathView:
-    """A snapshot seen through a search path: the ``CatalogView`` that binding wants."""
+    """A snapshot seen through a search path, from a cluster: the ``CatalogView`` that binding wants."""
 
     snapshot: CatalogSnapshot
     search_path: tuple[str, ...]
     zone: str | None = None
     users: tuple[str, str] = ("postgres", "postgres")
+    cluster: str = DEFAULT_CLUSTER
 
     @property
     def version(self) -> int:
         return self.snapshot.version
+
+    @property
+    def cluster_id(self) -> str | None:
+        found = self.snapshot.cluster_named(self.cluster)
+        return None if found is None else found.id
+
+    def clusters(self) -> tuple[CatalogCluster, ...]:
+        return tuple(sorted(self.snapshot.clusters.values(), key=lambda c: c.name))
 
     @property
     def creation_schema(self) -> str | None:

@@ -30,6 +30,7 @@ from eddyline.sql.statements import (
 __all__ = [
     "Change",
     "alter_rename",
+    "announced",
     "cascade_notice",
     "create_index",
     "create_materialized_view",
@@ -91,7 +92,8 @@ def create_view(snapshot: CatalogSnapshot, item_id: str, statement: CreateView) 
 
 def create_materialized_view(snapshot: CatalogSnapshot, item_id: str, statement: CreateMaterializedView) -> Change:
     taken = _taken(snapshot, statement.schema, statement.name, if_not_exists=statement.if_not_exists)
-    return taken or _created(snapshot, _view_item(item_id, statement, ItemKind.MATERIALIZED_VIEW))
+    item = _view_item(item_id, statement, ItemKind.MATERIALIZED_VIEW)
+    return taken or _created(snapshot, replace(item, cluster=statement.cluster))
 
 
 def _view_item(item_id: str, statement: CreateView | CreateMaterializedView, kind: ItemKind) -> CatalogItem:
@@ -118,7 +120,15 @@ def create_index(snapshot: CatalogSnapshot, item_id: str, statement: CreateIndex
         return taken
     return _created(
         snapshot,
-        CatalogItem(id=item_id, schema=schema, name=name, kind=ItemKind.INDEX, on=statement.on.id, keys=statement.keys),
+        CatalogItem(
+            id=item_id,
+            schema=schema,
+            name=name,
+            kind=ItemKind.INDEX,
+            on=statement.on.id,
+            keys=statement.keys,
+            cluster=statement.cluster,
+        ),
     )
 
 
@@ -156,7 +166,7 @@ def drop(snapshot: CatalogSnapshot, search_path: tuple[str, ...], statement: Dro
     readers = readers_of(snapshot, found)
     view = snapshot.view(search_path)
     if statement.cascade:
-        notices.extend(cascade_notice([f"{r.kind.value} {view.shown(r)}" for r in _announced(readers)]))
+        notices.extend(cascade_notice([f"{r.kind.value} {view.shown(r)}" for r in announced(readers)]))
     else:
         check_unreferenced(view, found, readers)
     gone = (*reversed(readers), *reversed(found))
@@ -182,7 +192,7 @@ def drop_schema(snapshot: CatalogSnapshot, search_path: tuple[str, ...], stateme
     if found and not statement.cascade:
         check_unreferenced(view, found, readers, schemas=tuple(schemas))
     everything = [*found, *readers]
-    notices.extend(cascade_notice([f"{i.kind.value} {view.shown(i)}" for i in _announced(everything)]))
+    notices.extend(cascade_notice([f"{i.kind.value} {view.shown(i)}" for i in announced(everything)]))
     gone = tuple(reversed(everything))
     changed = snapshot.without_items(gone) if gone else snapshot
     for name in dict.fromkeys(schemas):
@@ -271,13 +281,13 @@ def _find_dropped(
     return item
 
 
-def _announced(items: list[CatalogItem]) -> list[CatalogItem]:
+def announced(items: list[CatalogItem]) -> list[CatalogItem]:
     """Indexes go silently with what they are on."""
     return [item for item in items if item.kind is not ItemKind.INDEX]
 
 
 def cascade_notice(names: list[str]) -> list[str]:
-    """What is told of objects that go with those that were named."""
+    """PostgreSQL's notice of what a drop takes along; none without any."""
     if not names:
         return []
     if len(names) == 1:

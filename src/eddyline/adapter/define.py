@@ -257,7 +257,7 @@ def make(engine: Engine, item: CatalogItem, view: CatalogView, at: Time) -> None
     if maintained is not None:
         name, operators = maintained
         with engine.control() as controller:
-            controller.create_dataflow(DataflowDescription(name, operators, 0, EMPTY))
+            controller.create_dataflow(DataflowDescription(name, operators, 0, EMPTY), cluster=item.cluster)
 
 
 def _maintained_operators(item: CatalogItem, view: CatalogView) -> tuple[str, tuple[Operator, ...]] | None:
@@ -267,7 +267,7 @@ def _maintained_operators(item: CatalogItem, view: CatalogView) -> tuple[str, tu
             return _index_operators(item, view)
         case ItemKind.MATERIALIZED_VIEW:
             assert item.relation is not None
-            relation, facts = maintained_relation(item.relation, view, but_not=None)
+            relation, facts = maintained_relation(item.relation, view, item.cluster)
             operators = lower_materialized_view(relation, item.id, facts.indexes, unique_keys=facts.unique_keys)
             return item.name, name_operators(operators, object_names(view), view=item.name)
         case _:
@@ -280,18 +280,20 @@ def _index_operators(item: CatalogItem, view: CatalogView) -> tuple[str, tuple[O
     key = tuple(e.index for e in item.keys if isinstance(e, Column))
     if len(key) != len(item.keys):
         raise unsupported("an index on an expression", hint="index a view that computes the expression as a column")
-    relation, facts = maintained_relation(Get(on.id, on.types), view, but_not=item.id)
+    relation, facts = maintained_relation(Get(on.id, on.types), view, item.cluster, but_not=item.id)
     operators = lower_index(relation, item.id, on.id, key, facts.indexes, unique_keys=facts.unique_keys)
     return on.name, name_operators(operators, object_names(view), view=on.name)
 
 
-def maintained_relation(relation: Relation, view: CatalogView, *, but_not: str | None) -> tuple[Relation, CatalogFacts]:
-    """``relation`` optimized for a dataflow that keeps it fresh, over the indexes that there are (but one).
+def maintained_relation(
+    relation: Relation, view: CatalogView, cluster: str | None, *, but_not: str | None = None
+) -> tuple[Relation, CatalogFacts]:
+    """``relation`` optimized for a dataflow of ``cluster`` that keeps it fresh, over that one's indexes (but one).
 
     Raises 0A000 if it depends on the time of the statement.
     """
     refuse_system_relations(relation, view, "a maintained view or index")
-    facts = catalog_facts(relation, view, but_not=but_not)
+    facts = catalog_facts(relation, view, cluster, but_not=but_not)
     optimized = optimize(inline_views(relation, definitions(view, facts)), facts)
     if reads_clock(optimized):
         raise unsupported(

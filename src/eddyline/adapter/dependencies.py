@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from eddyline.adapter.catalog import CatalogSnapshot, SearchPathView
-from eddyline.errors import make_error
+from eddyline.errors import DatabaseError, make_error
 from eddyline.plan.relation import Get
 from eddyline.plan.traverse import post_order
 from eddyline.sql.catalog_view import CatalogItem, ItemKind
 
-__all__ = ["check_sources", "check_unreferenced", "readers_of"]
+__all__ = ["check_sources", "check_unreferenced", "dependency_lines", "readers_of"]
 
 
 def readers_of(snapshot: CatalogSnapshot, items: Sequence[CatalogItem]) -> list[CatalogItem]:
@@ -40,13 +40,7 @@ def check_unreferenced(
     if not blocking and not schemas:
         return
     lines = [f"{_shown(view, item)} depends on schema {item.schema}" for item in items if item.schema in schemas]
-    known = [*items, *blocking]
-    for reader in blocking:
-        lines.extend(
-            f"{_shown(view, reader)} depends on {_shown(view, source)}"
-            for source in known
-            if source.id in reader.depends_on
-        )
+    lines.extend(dependency_lines(view, items, blocking))
     if schemas:
         what = f"schema {schemas[0]}" if len(schemas) == 1 else "desired object(s)"
     else:
@@ -59,21 +53,39 @@ def check_unreferenced(
     )
 
 
+def dependency_lines(view: SearchPathView, items: Sequence[CatalogItem], readers: Sequence[CatalogItem]) -> list[str]:
+    """Of what ``readers`` depend on, among themselves and ``items``, as PostgreSQL says it."""
+    return [
+        f"{_shown(view, reader)} depends on {_shown(view, source)}"
+        for reader in readers
+        for source in (*items, *readers)
+        if source.id in reader.depends_on
+    ]
+
+
 def _shown(view: SearchPathView, item: CatalogItem) -> str:
     return f"{item.kind.value} {view.shown(item)}"
 
 
 def check_sources(snapshot: CatalogSnapshot, item: CatalogItem) -> None:
-    """40001 when something that ``item`` was bound to has been dropped, or replaced in another shape, since then."""
+    """40001 when something that ``item`` was bound to has been dropped, or replaced in another shape, since then; its
+    cluster is a part of that.
+    """
     gone = any(snapshot.item(i) is None for i in (*item.depends_on, *([item.on] if item.on is not None else [])))
     relation = item.relation
     if not gone and relation is not None:
         reads = (node for node in post_order(relation) if isinstance(node, Get))
         gone = any((read := snapshot.item(node.id)) is None or node.types != read.types for node in reads)
     if gone:
-        raise make_error(
-            "40001",
-            "could not serialize access due to concurrent update",
-            detail=f'Something that "{item.name}" reads was dropped or replaced by another transaction.',
-            hint="Retry the statement.",
-        )
+        raise _changed(f'Something that "{item.name}" reads was dropped or replaced by another transaction.')
+    if item.kind in (ItemKind.INDEX, ItemKind.MATERIALIZED_VIEW) and item.cluster not in snapshot.clusters:
+        raise _changed(f'The cluster where "{item.name}" would be kept was dropped by another transaction.')
+
+
+def _changed(detail: str) -> DatabaseError:
+    return make_error(
+        "40001",
+        "could not serialize access due to concurrent update",
+        detail=detail,
+        hint="Retry the statement.",
+    )

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from eddyline.controller.processes import Home
+from eddyline.controller.survivors import noted_seed
 from eddyline.errors import make_error
 from eddyline.repr.time import Time
 from eddyline.storage.backup import copy_database
@@ -61,11 +62,18 @@ class Durability:
         self._upkeep: Upkeep | None = None
         self.group = GroupCommit(self._opened.log, to_disk=self._wants_disk, grown=self._grown)
 
-    def home(self) -> Home | None:
-        """Where processes are noted that outlive this one; None where the directory is none of the system's."""
+    def home(self, replica: str) -> Home | None:
+        """Where the replica's processes are noted, which outlive this one.
+
+        None where the directory is none of the system's.
+        """
         if not isinstance(self.files, OsFiles):
             return None
-        return Home(Path(self.files.title), self.epoch, self.newest, self.reserved, self._opened.log.held)
+        return Home(Path(self.files.title), self.epoch, self.newest, self.reserved, self._opened.log.held, replica)
+
+    def noted_seed(self) -> int | None:
+        """The hash seed of processes that an earlier program may have left."""
+        return noted_seed(Path(self.files.title)) if isinstance(self.files, OsFiles) else None
 
     def restore(self, store: TableStore) -> None:
         """Fills the store's tables, which have been made empty.  XX001 where a file is damaged."""

@@ -8,10 +8,11 @@ from datetime import UTC, datetime, timedelta
 from eddyline.adapter.define import maintained_relation
 from eddyline.adapter.outcome import ResultSet
 from eddyline.adapter.read import ReadAnswer
-from eddyline.adapter.read_plan import plan_read
+from eddyline.adapter.read_plan import ReadPlan, plan_read
 from eddyline.errors import unsupported
 from eddyline.expr.text_io import literal_array
-from eddyline.plan.explain import Names, explain_finishing, explain_query, explain_relation
+from eddyline.plan.explain import Names, explain_finishing, explain_query, explain_relation, used_indexes
+from eddyline.plan.facts import IndexFacts
 from eddyline.plan.relation import Get, Relation
 from eddyline.protocol.read_costs import PHASES
 from eddyline.repr.batch import concat_arrays
@@ -130,7 +131,27 @@ def _statement_plan(statement: Explain, catalog: CatalogView, names: Names) -> s
 
 def _query_plan(relation: Relation, catalog: CatalogView, names: Names) -> str:
     plan = plan_read(relation, catalog)
-    return explain_query(plan.relation, plan.facts.indexes, names, plan.stored_keys)
+    text = explain_query(plan.relation, plan.facts.indexes, names, plan.stored_keys)
+    return "\n".join([text, *_elsewhere(relation, catalog, plan)])
+
+
+def _elsewhere(relation: Relation, catalog: CatalogView, plan: ReadPlan) -> list[str]:
+    """Indexes that would be read in another cluster, where this one has none like them."""
+    here = {(facts.on, facts.key) for facts in _read(plan)}
+    lines = []
+    for cluster in catalog.clusters():
+        if cluster.id == catalog.cluster_id:
+            continue
+        others = _read(plan_read(relation, catalog, cluster=cluster.id))
+        names = [_name(catalog, facts.id) for facts in others if (facts.on, facts.key) not in here]
+        if names:
+            lines.append(f"In cluster {cluster.name}, indexes used: {', '.join(names)}")
+    return lines
+
+
+def _read(plan: ReadPlan) -> list[IndexFacts]:
+    used = used_indexes(plan.relation, plan.facts.indexes, plan.stored_keys) if plan.facts.indexes else ()
+    return [facts for facts in plan.facts.indexes if facts.id in used]
 
 
 def _object_plan(item: CatalogItem, catalog: CatalogView, names: Names) -> str:
@@ -138,9 +159,11 @@ def _object_plan(item: CatalogItem, catalog: CatalogView, names: Names) -> str:
         case ItemKind.INDEX:
             on = catalog.item(item.on) if item.on is not None else None
             assert on is not None
-            relation, _ = maintained_relation(Get(on.id, on.types), catalog, but_not=item.id)
-        case ItemKind.VIEW | ItemKind.MATERIALIZED_VIEW if item.relation is not None:
-            relation, _ = maintained_relation(item.relation, catalog, but_not=None)
+            relation, _ = maintained_relation(Get(on.id, on.types), catalog, item.cluster, but_not=item.id)
+        case ItemKind.MATERIALIZED_VIEW if item.relation is not None:
+            relation, _ = maintained_relation(item.relation, catalog, item.cluster)
+        case ItemKind.VIEW if item.relation is not None:
+            relation, _ = maintained_relation(item.relation, catalog, catalog.cluster_id)
         case _:
             relation = Get(item.id, item.types)
     return explain_relation(relation, names)

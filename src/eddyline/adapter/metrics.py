@@ -1,7 +1,8 @@
 """What a database counts of itself, and its text form for Prometheus.
 
 Series of a Solo or a maintenance runtime have no ``role``; those of an interactive runtime have: turning it on adds
-series and renames none.
+series and renames none.  Nor do another cluster or replica: what is of the first replica has no ``cluster`` and no
+``replica``, what is of another one has both.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from eddyline.adapter.memory_use import anonymous_bytes, can_be_watched
@@ -22,7 +24,7 @@ from eddyline.protocol.soft_assertion import soft_assertions
 if TYPE_CHECKING:
     from prometheus_client import Metric
 
-__all__ = ["DatabaseMetrics", "exposition"]
+__all__ = ["DatabaseMetrics", "ReplicaMeasures", "exposition"]
 
 _OUTCOMES: Final = ("succeeded", "failed", "canceled", "refused")
 _LANES: Final = ("caller", "lookup", "heavy")
@@ -90,28 +92,38 @@ class DatabaseMetrics:
         return self._phases[runtime, phase]
 
 
+@dataclass(frozen=True, slots=True)
+class ReplicaMeasures:
+    """``info``: what is told of the replica, by label.  ``labels``: those of its series.
+
+    ``runtimes``: what its runtimes count, one for each role; none if it is not there to be asked.
+    ``hold_gap_us``: None where there is only one runtime.  ``processes``: what each of its own counts.
+    """
+
+    info: Mapping[str, str]
+    labels: Mapping[str, str] = field(default_factory=dict)
+    runtimes: Sequence[RuntimeMeasures] = ()
+    hold_gap_us: int | None = None
+    processes: Sequence[ProcessMeasures] = ()
+
+
 def exposition(
     metrics: DatabaseMetrics,
-    runtimes: Sequence[RuntimeMeasures],
+    replicas: Sequence[ReplicaMeasures],
     *,
     interactive: bool,
-    hold_gap_us: int | None,
     stored_bytes: int,
     memory_limit_bytes: int | None,
-    replica: Mapping[str, str],
-    processes: Sequence[ProcessMeasures] = (),
 ) -> str:
     """The metrics in Prometheus' text format 0.0.4.
 
-    ``runtimes``: what the replica's count, one for each role; none if it is not there to be asked.
-    ``interactive``: whether one, here or elsewhere, only answers reads.  ``hold_gap_us``: None where there is only one
-    runtime.  ``replica``: what is told of it, by label.  ``processes``: what each of its own counts.
+    ``interactive``: whether a runtime, here or elsewhere, only answers reads.
     """
     from prometheus_client import CollectorRegistry, generate_latest  # noqa: PLC0415 - 0.1 s that only readers pay
 
     registry = CollectorRegistry(auto_describe=False)
-    of_runtimes = _of_runtimes(metrics, runtimes, hold_gap_us, interactive=interactive)
-    of_database = _of_database(metrics, stored_bytes, replica, processes)
+    of_runtimes = _of_runtimes(metrics, replicas, interactive=interactive)
+    of_database = _of_database(metrics, stored_bytes, replicas)
     registry.register(_Collected([*of_database, *_of_process(memory_limit_bytes), *of_runtimes]))
     text: bytes = generate_latest(registry)
     return text.decode()
@@ -142,11 +154,10 @@ def _add_histogram(family: Metric, labels: dict[str, str], counts: Sequence[int]
     family.add_sample(f"{family.name}_sum", labels, total)
 
 
-def _of_database(
-    metrics: DatabaseMetrics, stored_bytes: int, replica: Mapping[str, str], processes: Sequence[ProcessMeasures]
-) -> Iterator[Metric]:
+def _of_database(metrics: DatabaseMetrics, stored_bytes: int, replicas: Sequence[ReplicaMeasures]) -> Iterator[Metric]:
     info = _family("replica_info", "What the replica is, in labels; always 1.", "gauge")
-    info.add_sample(info.name, dict(replica), 1)
+    for replica in replicas:
+        info.add_sample(info.name, {**replica.labels, **replica.info}, 1)
     yield info
     statements = _family("statements", "Statements that have ended, by outcome.", "counter")
     for outcome, count in metrics.statements().items():
@@ -158,8 +169,13 @@ def _of_database(
     yield reads
     tripped = _family("soft_assertions", "Soft assertions that failed, here and in the replica's processes.", "counter")
     tripped.add_sample(f"{tripped.name}_total", {}, soft_assertions())
-    for ordinal, measures in enumerate(processes):
-        tripped.add_sample(f"{tripped.name}_total", {"process": str(ordinal)}, measures.soft_assertions)
+    processes = [
+        ({**replica.labels, "process": str(ordinal)}, measures)
+        for replica in replicas
+        for ordinal, measures in enumerate(replica.processes)
+    ]
+    for labels, measures in processes:
+        tripped.add_sample(f"{tripped.name}_total", labels, measures.soft_assertions)
     yield tripped
     stored = _family("stored_bytes", "Bytes in the runs of tables and materialized views.", "gauge")
     stored.add_sample(stored.name, {}, stored_bytes)
@@ -171,8 +187,8 @@ def _of_database(
         "histogram",
     )
     _add_histogram(gil, {}, *metrics.gil.seen())
-    for ordinal, measures in enumerate(processes):
-        _add_histogram(gil, {"process": str(ordinal)}, measures.gil_holds, measures.gil_seconds)
+    for labels, measures in processes:
+        _add_histogram(gil, labels, measures.gil_holds, measures.gil_seconds)
     yield gil
 
 
@@ -188,15 +204,15 @@ def _of_process(memory_limit_bytes: int | None) -> Iterator[Metric]:
 
 
 def _of_runtimes(
-    metrics: DatabaseMetrics, runtimes: Sequence[RuntimeMeasures], hold_gap_us: int | None, *, interactive: bool
+    metrics: DatabaseMetrics, replicas: Sequence[ReplicaMeasures], *, interactive: bool
 ) -> Iterator[Metric]:
     activations = _family("activation_duration_seconds", "How long activations of dataflows took.", "histogram")
     in_runs = _family("arrangement_bytes", "Bytes in the runs of arrangements; shared ones count once.", "gauge")
     built = _family("dataflows_built", "Maintained dataflows that the replica has built and hydrated.", "counter")
     kept = _family("dataflows_retained", "Maintained dataflows that went on under another connection.", "counter")
     phases = _family("peek_phase_seconds", "Where the time of answered peeks went; see EXPLAIN ANALYZE.", "histogram")
-    for runtime in runtimes:
-        labels = _ROLE.get(runtime.role, {})
+    for of_replica, runtime in ((replica.labels, runtime) for replica in replicas for runtime in replica.runtimes):
+        labels = {**of_replica, **_ROLE.get(runtime.role, {})}
         _add_histogram(activations, labels, runtime.activations, runtime.activation_seconds)
         in_runs.add_sample(in_runs.name, labels, runtime.arrangement_bytes)
         built.add_sample(f"{built.name}_total", labels, runtime.built)
@@ -206,11 +222,13 @@ def _of_runtimes(
         for phase in PHASES:
             _add_histogram(phases, {**labels, "phase": phase}, *metrics.phases(role, phase).seen())
     yield from (activations, in_runs, built, kept, phases)
-    if hold_gap_us is not None:
+    gaps = [(replica.labels, replica.hold_gap_us) for replica in replicas if replica.hold_gap_us is not None]
+    if gaps:
         gap = _family(
             "hold_gap_seconds",
             "How far the interactive runtime holds back what maintenance compacts.",
             "gauge",
         )
-        gap.add_sample(gap.name, _ROLE[Role.INTERACTIVE.value], hold_gap_us / 1e6)
+        for of_replica, microseconds in gaps:
+            gap.add_sample(gap.name, {**of_replica, **_ROLE[Role.INTERACTIVE.value]}, microseconds / 1e6)
         yield gap

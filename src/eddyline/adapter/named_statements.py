@@ -21,8 +21,8 @@ from eddyline.sql.role_statements import says_a_password
 
 __all__ = ["NamedStatement", "SessionStatements", "aborted", "meaning_of"]
 
-#: catalog version, search path, TimeZone, current and session user
-_Meaning: TypeAlias = tuple[int, tuple[str, ...], str | None, tuple[str, str]]
+#: catalog version, search path, TimeZone, current and session user, cluster
+_Meaning: TypeAlias = tuple[int, tuple[str, ...], str | None, tuple[str, str], str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +61,8 @@ class NamedStatement:
 
 
 def meaning_of(catalog: SearchPathView) -> _Meaning:
-    """Of names and literals."""
-    return catalog.version, catalog.search_path, catalog.zone, catalog.users
+    """Of names and literals, and where what they mean is looked for."""
+    return catalog.version, catalog.search_path, catalog.zone, catalog.users, catalog.cluster
 
 
 def aborted() -> DatabaseError:

@@ -8,10 +8,11 @@ the probe finds is what ON lets through.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol, TypeAlias
 
 import pyarrow as pa
 
+from eddyline.adapter.clusters import Cluster
 from eddyline.adapter.engine import Engine
 from eddyline.expr.arithmetic import INTEGER_LIMITS
 from eddyline.expr.ir import Call, Column, Expr, FilterStep, Literal, LiteralValue, Mfp, Parameter
@@ -21,13 +22,14 @@ from eddyline.plan.lookup_join import LookupJoin, LookupNode, key_number
 from eddyline.repr.ids import is_log
 from eddyline.repr.time import Time
 from eddyline.repr.types import Kind, SqlType
-from eddyline.trace.point_probe import PointProbe, point_probe
+from eddyline.trace.point_probe import Found, PointProbe, point_probe
 
 __all__ = ["AS_THEY_ARE", "PointNode", "Row", "point_node"]
 
 #: the row's values as literals, and how often it is there
 Row = tuple[tuple[LiteralValue, ...], int]
 
+_LookUp: TypeAlias = Callable[[str, Time, PointProbe], list[Found] | None]
 #: rows of a left side that are looked up one by one
 _FEW_ROWS: Final = 16
 #: kinds whose literals are the values of the Arrow arrays, and Python's
@@ -51,9 +53,7 @@ class PointNode(Protocol):
     @property
     def types(self) -> tuple[SqlType, ...]: ...
 
-    def rows(
-        self, engine: Engine, at: Time, parameters: Sequence[LiteralValue], given: Sequence[LiteralValue]
-    ) -> list[Row] | None:
+    def rows(self, at: Time, parameters: Sequence[LiteralValue], given: Sequence[LiteralValue]) -> list[Row] | None:
         """The rows at ``at``; None: it takes more than this to tell.  ``given``: of the row that asks, if one does."""
         ...
 
@@ -78,9 +78,9 @@ class _Cell(NamedTuple):
 class Point:
     """One lookup; see ``PointNode``."""
 
-    def __init__(self, plan: PeekPlan, probe: PointProbe, sources: Sequence[_Source]) -> None:
+    def __init__(self, plan: PeekPlan, look_up: _LookUp, probe: PointProbe, sources: Sequence[_Source]) -> None:
         self._id = plan.index
-        self._from_storage = plan.from_storage
+        self._look_up = look_up
         self._probe = probe
         self._sources = sources
         self._cells = [_Cell(c, _reader(t)) for c, t in zip(plan.mfp.projection, plan.mfp.types, strict=True)]
@@ -89,9 +89,7 @@ class Point:
         self.stored = (plan.index,) if plan.from_storage else ()
         self.types = plan.mfp.types
 
-    def rows(
-        self, engine: Engine, at: Time, parameters: Sequence[LiteralValue], given: Sequence[LiteralValue]
-    ) -> list[Row] | None:
+    def rows(self, at: Time, parameters: Sequence[LiteralValue], given: Sequence[LiteralValue]) -> list[Row] | None:
         key = []
         for literal, parameter, place, limits in self._sources:
             value = parameters[parameter] if parameter is not None else given[place] if place is not None else literal
@@ -102,8 +100,7 @@ class Point:
         probe = self._probe
         if not probe.set_key(key):
             return None
-        look_up = engine.store.look_up if self._from_storage else engine.look_up
-        found = look_up(self._id, at, probe)
+        found = self._look_up(self._id, at, probe)
         if found is None:
             return None
         rows: list[Row] = []
@@ -128,15 +125,13 @@ class PointJoin:
         self.stored = (*left.stored, *right.stored)
         self.types = plan.mfp.types
 
-    def rows(
-        self, engine: Engine, at: Time, parameters: Sequence[LiteralValue], given: Sequence[LiteralValue]
-    ) -> list[Row] | None:
-        lefts = self._left.rows(engine, at, parameters, given)
+    def rows(self, at: Time, parameters: Sequence[LiteralValue], given: Sequence[LiteralValue]) -> list[Row] | None:
+        lefts = self._left.rows(at, parameters, given)
         if not lefts or len(lefts) > _FEW_ROWS:  # without a row the right side would not be looked at
             return None
         rows: list[Row] = []
         for values, diff in lefts:
-            rights = self._right.rows(engine, at, parameters, [values[k] for k in self._keys])
+            rights = self._right.rows(at, parameters, [values[k] for k in self._keys])
             if rights is None:
                 return None
             for others, times in rights or self._unmatched:
@@ -145,20 +140,25 @@ class PointJoin:
         return rows
 
 
-def point_node(engine: Engine, plan: LookupNode, key_columns: Mapping[str, tuple[int, ...]]) -> PointNode | None:
-    """The plan as points; None if it is more than that.  ``key_columns``: of indexes and stored keys, by id."""
+def point_node(
+    engine: Engine, cluster: Cluster | None, plan: LookupNode, key_columns: Mapping[str, tuple[int, ...]]
+) -> PointNode | None:
+    """The plan as points; None if it is more than that.
+
+    ``cluster``: which keeps the plan's indexes.  ``key_columns``: of indexes and stored keys, by id.
+    """
     if isinstance(plan, PeekPlan):
-        return _point(engine, plan, ())
+        return _point(engine, cluster, plan, ())
     if plan.mfp.steps or not isinstance(plan.right, PeekPlan):
         return None
     if not all(isinstance(k, Column) for k in plan.keys or ()) or not _only_keys(plan, key_columns):
         return None
-    left = point_node(engine, plan.left, key_columns)
-    right = _point(engine, plan.right, [k.type for k in plan.keys or () if isinstance(k, Column)])
+    left = point_node(engine, cluster, plan.left, key_columns)
+    right = _point(engine, cluster, plan.right, [k.type for k in plan.keys or () if isinstance(k, Column)])
     return None if left is None or right is None else PointJoin(plan, left, right)
 
 
-def _point(engine: Engine, plan: PeekPlan, given: Sequence[SqlType]) -> Point | None:
+def _point(engine: Engine, cluster: Cluster | None, plan: PeekPlan, given: Sequence[SqlType]) -> Point | None:
     """``given``: types of what a row that asks gives."""
     if plan.keys is None or len(plan.keys) != 1 or plan.each or plan.mfp.steps or is_log(plan.index):
         return None
@@ -166,7 +166,14 @@ def _point(engine: Engine, plan: PeekPlan, given: Sequence[SqlType]) -> Point | 
     sources = [_source(e, t, given) for e, t in zip(plan.keys[0], plan.key_types, strict=True)]
     if probe is None or None in sources:
         return None
-    return Point(plan, probe, [s for s in sources if s is not None])
+    look_up: _LookUp
+    if plan.from_storage:
+        look_up = engine.store.look_up
+    elif cluster is not None:
+        look_up = cluster.look_up
+    else:
+        return None
+    return Point(plan, look_up, probe, [s for s in sources if s is not None])
 
 
 def _source(expr: Expr, column: SqlType, given: Sequence[SqlType]) -> _Source | None:

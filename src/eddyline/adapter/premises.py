@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeVar
 
-from eddyline.sql.catalog_view import CatalogItem, CatalogView
+from eddyline.sql.catalog_view import CatalogCluster, CatalogItem, CatalogView
 
 __all__ = ["AskedCatalog", "Premises"]
 
@@ -72,6 +72,17 @@ class AskedCatalog:
     @property
     def users(self) -> tuple[str, str]:
         return self._noted(self._catalog.users, "users")
+
+    @property
+    def cluster(self) -> str:
+        return self._noted(self._catalog.cluster, "cluster")
+
+    @property
+    def cluster_id(self) -> str | None:
+        return self._noted(self._catalog.cluster_id, "cluster_id")
+
+    def clusters(self) -> tuple[CatalogCluster, ...]:
+        return self._noted(self._catalog.clusters(), "clusters")
 
     @property
     def creation_schema(self) -> str | None:

@@ -115,7 +115,7 @@ def is_prepared(engine: Engine, text: str, catalog: CatalogView) -> bool:
 
 
 def _key(text: str, catalog: CatalogView, *, plain: bool) -> object:
-    return text, catalog.search_path, catalog.zone, catalog.users, plain
+    return text, catalog.search_path, catalog.zone, catalog.users, catalog.cluster, plain
 
 
 def _known(engine: Engine, key: object, catalog: CatalogView) -> Prepared | None:

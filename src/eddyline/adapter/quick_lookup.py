@@ -15,6 +15,7 @@ import uuid
 from collections.abc import Callable, Sequence
 from typing import Any, Final, TypeAlias
 
+from eddyline.adapter.clusters import Cluster
 from eddyline.adapter.engine import Engine
 from eddyline.adapter.outcome import ResultSet
 from eddyline.adapter.point_plan import AS_THEY_ARE, PointNode, Row, point_node
@@ -41,8 +42,8 @@ _MOST_ROWS: Final = 64
 _Encode: TypeAlias = Callable[[Any], LiteralValue]
 
 
-def quick_lookup(engine: Engine, prepared: Prepared) -> QuickLookup | None:
-    """What answers the statement quickly; None if nothing does."""
+def quick_lookup(engine: Engine, cluster: Cluster | None, prepared: Prepared) -> QuickLookup | None:
+    """What answers the statement quickly; None if nothing does.  ``cluster``: for which it was planned, if any."""
     statement, plan = prepared.statement, prepared.plan
     if not isinstance(statement, Select) or statement.as_of is not None or plan is None or plan.clocked:
         return None
@@ -55,17 +56,22 @@ def quick_lookup(engine: Engine, prepared: Prepared) -> QuickLookup | None:
     if lookups is None or None in encoders:
         return None
     key_columns = {facts.id: facts.key for facts in (*plan.facts.indexes, *plan.stored_keys)}
-    node = point_node(engine, lookups, key_columns)
+    node = point_node(engine, cluster, lookups, key_columns)
     if node is None or node.parameters != frozenset(range(1, len(encoders) + 1)):
         return None
-    return QuickLookup(node, plan.tables, [e for e in encoders if e is not None], prepared)
+    return QuickLookup(node, cluster, plan.tables, [e for e in encoders if e is not None], prepared)
 
 
 class QuickLookup:
     """See the module."""
 
     def __init__(
-        self, node: PointNode, tables: tuple[str, ...], encoders: Sequence[_Encode], prepared: Prepared
+        self,
+        node: PointNode,
+        cluster: Cluster | None,
+        tables: tuple[str, ...],
+        encoders: Sequence[_Encode],
+        prepared: Prepared,
     ) -> None:
         assert isinstance(prepared.statement, Select)
         query = prepared.statement.query
@@ -80,8 +86,12 @@ class QuickLookup:
         self._most_rows = min(1 if query.order else _MOST_ROWS, _MOST_ROWS if limit is None else int(limit))
         self._decoders = [None if t.kind in AS_THEY_ARE else _decoder(t) for t in query.types]
         self._plain = not any(self._decoders)
-        #: whether storage alone finds the rows, without a runtime
-        self.stored = not node.indexes
+        self._cluster = cluster if node.indexes else None
+
+    @property
+    def reader(self) -> str | None:
+        """The runtime whose indexes have the rows; None where storage alone does."""
+        return None if self._cluster is None else self._cluster.reader
 
     def answer(self, engine: Engine, parameters: Sequence[Any], bounds: ReadBounds) -> ResultSet | None:
         """The strict answer outside of a transaction block, or None."""
@@ -112,7 +122,7 @@ class QuickLookup:
                 return None
             literals.append(literal)
         at = self._newest(engine)
-        found = None if at is None else self._node.rows(engine, at, literals, ())
+        found = None if at is None else self._node.rows(at, literals, ())
         rows = None if found is None else self._shown(found)
         return None if rows is None or at is None else (rows, at)
 

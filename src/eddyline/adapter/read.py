@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from eddyline.adapter.clusters import Cluster
 from eddyline.adapter.constant_rows import constant_rows, literal_column, raise_first
 from eddyline.adapter.engine import Engine
 from eddyline.adapter.joined_lookups import join_lookups
@@ -48,7 +49,7 @@ from eddyline.protocol.read_costs import UNBOUNDED, PeekPhases, ReadBounds
 from eddyline.repr.batch import Batch
 from eddyline.repr.ids import is_log, transient_id
 from eddyline.repr.time import EMPTY, Frontier, Time
-from eddyline.sql.catalog_view import CatalogView
+from eddyline.sql.catalog_view import CatalogView, unknown_cluster
 
 __all__ = [
     "FirstRows",
@@ -141,6 +142,14 @@ class ReadContext:
     interrupt: Interrupt
     bounds: ReadBounds = UNBOUNDED
     admitted: bool = False
+
+    @property
+    def cluster(self) -> Cluster:
+        """Where what it reads is rendered: 42704 if the session's cluster is gone."""
+        id = self.catalog.cluster_id
+        if id is None:
+            raise unknown_cluster(self.catalog.cluster, (c.name for c in self.catalog.clusters()))
+        return self.engine.cluster(id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,7 +292,7 @@ def _join_lookups(
     wanted: _Wanted,
 ) -> ReadAnswer | None:
     """On this thread, if every index has sealed the time and few rows are found; else None."""
-    engine, start = context.engine, time.perf_counter_ns()
+    start = time.perf_counter_ns()
     lookups = tuple(peeks_of(join))
     stored = tuple(dict.fromkeys(p.on for p in lookups if p.from_storage))
     with _time_held(context, tuple(dict.fromkeys(p.index for p in lookups)), stored, plan.tables, as_of) as at:
@@ -294,7 +303,7 @@ def _join_lookups(
             if peek.from_storage:
                 return _stored_rows(context, peek, at)
             asked = Peek(peek.index, "", at, peek.key_types, peek.literal_keys(), peek.mfp, bounds=wanted.bounds)
-            answer = engine.answer_now(asked, context.interrupt.expired)
+            answer = context.cluster.answer_now(asked, context.interrupt.expired)
             return None if answer is None else _read_answer(answer, context, at, plan).rows
 
         rows = join_lookups(join, parameters, look)
@@ -357,7 +366,7 @@ def _peek_index(
     at = choose_time(context, engine.collections, (peek.index,), plan.tables, as_of)
     limit, order, bounds = wanted.limit, wanted.order, wanted.bounds
     lookup = Peek(peek.index, "", at, peek.key_types, keys, peek.mfp, limit, order, bounds)
-    answer = engine.answer_now(lookup, context.interrupt.expired)
+    answer = context.cluster.answer_now(lookup, context.interrupt.expired)
     if answer is None:
         at, answer = _send_peek(context, plan, lookup, as_of)
     return _read_answer(answer, context, at, plan)
@@ -365,7 +374,7 @@ def _peek_index(
 
 def _send_peek(context: ReadContext, plan: ReadPlan, peek: Peek, as_of: Time | None) -> tuple[Time, PeekResponse]:
     """The replica's answer, and its time, chosen anew."""
-    engine, waiter = context.engine, Waiter()
+    engine, cluster, waiter = context.engine, context.cluster, Waiter()
     with engine.control() as controller:
         at = choose_time(context, controller, (peek.target,), plan.tables, as_of)
         uuid = controller.peek(
@@ -377,12 +386,13 @@ def _send_peek(context: ReadContext, plan: ReadPlan, peek: Peek, as_of: Time | N
             limit=peek.limit,
             order=peek.order,
             bounds=peek.bounds,
+            cluster=cluster.id,
         )
-        engine.expect(uuid, waiter)
+        cluster.expect(uuid, waiter)
     try:
         return at, _wait(context, waiter)
     finally:
-        engine.forget(uuid)
+        cluster.forget(uuid)
 
 
 def _peek_one_shot(
@@ -393,7 +403,7 @@ def _peek_one_shot(
     wanted: _Wanted,
 ) -> ReadAnswer:
     """By a dataflow that lives for this read."""
-    engine, waiter = context.engine, Waiter()
+    engine, cluster, waiter = context.engine, context.cluster, Waiter()
     transient = transient_id(next(_transient_ids))
     types = operators[-1].types
     imports = imported(operators)
@@ -401,15 +411,16 @@ def _peek_one_shot(
         engine.memory.admit()
     context.interrupt.reading = transient
     with engine.control() as controller, held_time(context, controller, imports, plan.tables, as_of) as at:
-        controller.create_dataflow(_one_shot(transient, operators, at, wanted.bounds.memory), as_of=at)
+        one_shot = _one_shot(transient, operators, at, wanted.bounds.memory)
+        controller.create_dataflow(one_shot, as_of=at, cluster=cluster.id)
         everything = Mfp((), tuple(range(len(types))), types)
         uuid = controller.peek(transient, at, everything, limit=wanted.limit, bounds=wanted.bounds)
-        engine.expect(uuid, waiter)
+        cluster.expect(uuid, waiter)
     try:
         answer = _wait(context, waiter)
     finally:
         context.interrupt.reading = None
-        engine.forget(uuid)
+        cluster.forget(uuid)
         with engine.control_unchecked() as controller:
             controller.drop(transient)
     return _read_answer(answer, context, at, plan)

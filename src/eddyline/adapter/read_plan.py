@@ -58,9 +58,15 @@ class ReadPlan:
     parameterised: bool
 
 
-def plan_read(relation: Relation, catalog: CatalogView, *, use_indexes: bool = True) -> ReadPlan:
-    """``use_indexes`` False: from storage alone, every view computed."""
-    facts = catalog_facts(relation, catalog) if use_indexes else _without_indexes(relation, catalog)
+def plan_read(
+    relation: Relation, catalog: CatalogView, *, use_indexes: bool = True, cluster: str | None = None
+) -> ReadPlan:
+    """As ``cluster`` (an id) answers it, or the session's.
+
+    ``use_indexes`` False: from storage alone, every view computed.
+    """
+    cluster = catalog.cluster_id if cluster is None else cluster
+    facts = catalog_facts(relation, catalog, cluster) if use_indexes else _without_indexes(relation, catalog)
     definition = definitions(catalog, facts)
     optimized = optimize(inline_views(relation, definition), facts)
     stored_keys = tuple(_stored_keys(gets(optimized), catalog))
@@ -141,14 +147,20 @@ def refuse_system_relations(relation: Relation, catalog: CatalogView, what: str)
         )
 
 
-def catalog_facts(relation: Relation, catalog: CatalogView, *, but_not: str | None = None) -> CatalogFacts:
-    """Indexes and keys of everything that ``relation`` may come to read.  ``but_not``: an index not to use."""
+def catalog_facts(
+    relation: Relation, catalog: CatalogView, cluster: str | None, *, but_not: str | None = None
+) -> CatalogFacts:
+    """Keys of everything that ``relation`` may come to read, and the indexes that ``cluster`` (an id) keeps of it.
+
+    ``but_not``: an index not to use.
+    """
     items = _closure(gets(relation), catalog)
     indexes = tuple(
         facts
         for item in items
         for index in catalog.indexes_on(item.id)
-        if index.id != but_not and catalog.built(index.id) and (facts := index_facts(index, item)) is not None
+        if index.cluster == cluster and index.id != but_not and catalog.built(index.id)
+        if (facts := index_facts(index, item)) is not None
     )
     return CatalogFacts(indexes, _unique_keys(items))
 

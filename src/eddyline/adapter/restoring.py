@@ -9,13 +9,20 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
+from eddyline.adapter.catalog import CatalogSnapshot
 from eddyline.adapter.catalog_documents import catalog_of, next_id_of
 from eddyline.adapter.define import make
 from eddyline.adapter.durability import Durability, files_of
 from eddyline.adapter.engine import Engine
 from eddyline.adapter.memory_use import ServerMemory
-from eddyline.adapter.provisioning import Provisioning
-from eddyline.sql.catalog_view import CatalogItem, ItemKind
+from eddyline.adapter.provisioning import (
+    ClusterSpec,
+    Provisioning,
+    ReplicaSettings,
+    first_replica,
+    replica_settings,
+)
+from eddyline.sql.catalog_view import CatalogCluster, CatalogItem, ItemKind
 from eddyline.storage.compaction import LEAST_LOG_BYTES
 from eddyline.storage.directory import LOG_FILE_BYTES
 
@@ -66,6 +73,8 @@ def restored_engine(
 ) -> Engine:
     """As ``open_engine``, of a directory that is open already; it is closed if this raises."""
     try:
+        found = CatalogSnapshot.initial() if durability is None else catalog_of(durability.documents)
+        like = first_replica(workers, provisioning, interactive=interactive)
         engine = Engine(
             workers=workers,
             interactive=interactive,
@@ -73,6 +82,7 @@ def restored_engine(
             server_memory=server_memory,
             process_settings=process_settings,
             provisioning=provisioning,
+            clusters=[_spec(cluster, like) for cluster in found.clusters.values()],
             durability=durability,
         )
     except BaseException:
@@ -81,8 +91,9 @@ def restored_engine(
         raise
     if durability is not None:
         try:
-            _restore(engine, durability)
-            engine.start_replica()
+            opened = found.opened_with(like.workers, like.processes, like.overrides)
+            _restore(engine, durability, opened)
+            engine.start_replicas()
         except BaseException:
             engine.close()
             raise
@@ -90,15 +101,18 @@ def restored_engine(
     return engine
 
 
-def _restore(engine: Engine, durability: Durability) -> None:
-    found = catalog_of(durability.documents)
+def _spec(cluster: CatalogCluster, like: ReplicaSettings) -> ClusterSpec:
+    return ClusterSpec(cluster.id, cluster.name, tuple(replica_settings(r, like=like) for r in cluster.replicas))
+
+
+def _restore(engine: Engine, durability: Durability, found: CatalogSnapshot) -> None:
     items = sorted(found.by_id.values(), key=_number)
     at = durability.newest
     for item in items:
         if item.kind is ItemKind.TABLE:
             make(engine, item, found.view((item.schema,)), at)
     durability.restore(engine.store)
-    if engine.replica_processes is not None and durability.reserved > at:
+    if engine.has_processes and durability.reserved > at:
         # So that what a replica has kept is as far as what it is told at most: no commit will have such a time.
         at = durability.reserved
         engine.store.inherit(at)

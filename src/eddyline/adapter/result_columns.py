@@ -10,6 +10,7 @@ from eddyline.adapter.setting_statements import REPLICA_COLUMNS
 from eddyline.adapter.subscription_rows import SUBSCRIPTION_COLUMNS
 from eddyline.repr.types import TEXT, SqlType
 from eddyline.sql import statements as st
+from eddyline.sql.cluster_statements import ShowReplica
 
 __all__ = ["Columns", "CopyShape", "copy_shape", "result_columns"]
 
@@ -39,7 +40,7 @@ def result_columns(
             return (("name", TEXT), ("setting", TEXT))
         case st.Show():
             return ((statement.name, TEXT),)
-        case st.ShowReplica():
+        case ShowReplica():
             return tuple((name, TEXT) for name in REPLICA_COLUMNS)
         case st.Execute():
             return result_columns(named(statement.name).statement, named, cursor)

@@ -28,6 +28,7 @@ from eddyline.adapter.role_settings import alter_role_settings
 from eddyline.errors import make_error, unsupported
 from eddyline.sql.bind_roles import CURRENT_USER, SESSION_USER
 from eddyline.sql.catalog_view import CatalogItem, ItemKind
+from eddyline.sql.cluster_statements import ClusterOwner
 from eddyline.sql.role_statements import (
     ALL_RIGHTS,
     AlterDefaultPrivileges,
@@ -61,10 +62,13 @@ RoleStatement: TypeAlias = (
     | RenameRole
 )
 
+#: statements that may name a role by what the session knows
+_NAMING: tuple[Any, ...] = (*get_args(RoleStatement), ClusterOwner, CreateSchema)
+
 
 def with_users(statement: Any, current: str, session: str) -> Any:
     """The statement with names in place of CURRENT_USER and SESSION_USER; one that names no roles as it is."""
-    if not isinstance(statement, get_args(RoleStatement | CreateSchema)):
+    if not isinstance(statement, _NAMING):
         return statement
     names = {CURRENT_USER: current, SESSION_USER: session}
 
@@ -206,6 +210,9 @@ def _shown(snapshot: CatalogSnapshot, key: str) -> str:
     item = snapshot.by_id.get(key)
     if item is not None:
         return f"{item.kind.value} {snapshot.view().shown(item)}"
+    cluster = snapshot.clusters.get(key)
+    if cluster is not None:
+        return f"cluster {cluster.name}"
     return "database postgres" if key == DATABASE_KEY else f"schema {key.removeprefix('schema/')}"
 
 

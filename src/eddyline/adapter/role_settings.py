@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import logging
 
-from eddyline.adapter.access_rules import EVERYBODY, AccessRules, Role, RoleSettings
+from eddyline.adapter.access_rules import EVERYBODY, Role, RoleSettings
 from eddyline.adapter.catalog import CatalogSnapshot
 from eddyline.adapter.catalog_changes import Change
 from eddyline.adapter.role_refusals import not_owner
-from eddyline.adapter.settings import checked_value, setting_key
+from eddyline.adapter.settings import check_cluster, checked_value, setting_key
 from eddyline.errors import DatabaseError, make_error, unsupported
 from eddyline.sql.role_statements import AlterRoleSettings
 
@@ -38,7 +38,9 @@ def alter_role_settings(snapshot: CatalogSnapshot, statement: AlterRoleSettings,
     else:
         if statement.name == "session_authorization":
             raise unsupported("session_authorization as a setting of a role")
-        values[setting_key(statement.name)] = checked_value(statement.name, statement.values)
+        value = checked_value(statement.name, statement.values)
+        check_cluster(statement.name, value, snapshot.cluster_names)
+        values[setting_key(statement.name)] = value
     return Change(snapshot.with_access(rules.with_settings(RoleSettings(of, here, values))))
 
 
@@ -55,19 +57,21 @@ def _check_may(statement: AlterRoleSettings, role: Role | None, actor: Role) -> 
         raise make_error("42501", "permission denied")
 
 
-def login_settings(rules: AccessRules, user: str) -> dict[str, str]:
+def login_settings(snapshot: CatalogSnapshot, user: str) -> dict[str, str]:
     """What a session of ``user`` begins with: by setting, the narrowest that is set.  O(1) where nothing is."""
+    rules = snapshot.access
     role = rules.roles.get(user)
     if role is None or not rules.settings:
         return {}
     values: dict[str, str] = {}
     for of, here in ((EVERYBODY, False), (EVERYBODY, True), (role.id, False), (role.id, True)):
         values.update(rules.settings_of(of, in_database=here))
-    return {name: value for name, value in values.items() if _still_means_something(rules, role, name, value)}
+    return {name: value for name, value in values.items() if _still_means_something(snapshot, role, name, value)}
 
 
-def _still_means_something(rules: AccessRules, role: Role, name: str, value: str) -> bool:
+def _still_means_something(snapshot: CatalogSnapshot, role: Role, name: str, value: str) -> bool:
     """What does not is left out, and logged: nobody is kept out by it."""
+    rules = snapshot.access
     if name == "role" and value != "none":
         other = rules.roles.get(value)
         if other is None or not (role.superuser or other.id in rules.may_become(role)):
@@ -75,7 +79,7 @@ def _still_means_something(rules: AccessRules, role: Role, name: str, value: str
             return False
         return True
     try:
-        checked_value(name, (value,), verbatim=True)
+        check_cluster(name, checked_value(name, (value,), verbatim=True), snapshot.cluster_names)
     except DatabaseError as problem:
         _log.warning('role "%s" begins without its setting: %s', role.name, problem.message)
         return False

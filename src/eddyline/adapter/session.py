@@ -68,8 +68,8 @@ class Session:
         self._ended = ended
         self._turn = threading.RLock()  # one statement at a time
         self._closed = False
-        login = login_settings(engine.catalog.snapshot().access, user)
-        self._settings = Settings(engine.system, user, self._is_superuser, login)
+        login = login_settings(engine.catalog.snapshot(), user)
+        self._settings = Settings(engine.system, user, self._is_superuser, self._cluster_names, login)
         self._role = SessionRole(engine, self._settings, self._catalog, user)
         self._transaction: Transaction | None = None  # the explicit one, or the implicit one of a block
         self._block = False  # between ``begin_block`` and ``end_block``
@@ -99,6 +99,9 @@ class Session:
 
     def _is_superuser(self, role: str) -> bool:
         return self._engine.catalog.snapshot().access.is_superuser(role)
+
+    def _cluster_names(self) -> set[str]:
+        return self._engine.catalog.snapshot().cluster_names()
 
     def setting(self, name: str) -> str:
         """The value in force; 42704."""
@@ -411,7 +414,7 @@ class Session:
     def _names(self) -> SearchPathView:
         """The catalog as the session's settings show it."""
         settings = self._settings.in_force
-        return self._catalog().view(self._role.search_path, settings.zone, settings.users)
+        return self._catalog().view(self._role.search_path, settings.zone, settings.users, settings.cluster)
 
     @property
     def _failed(self) -> bool:
@@ -435,7 +438,7 @@ class Session:
             context = ReadContext(
                 self._engine,
                 transaction,
-                transaction.catalog.view(self._role.search_path, settings.zone, settings.users),
+                transaction.catalog.view(self._role.search_path, settings.zone, settings.users, settings.cluster),
                 interrupt,
                 settings.read_bounds,
             )

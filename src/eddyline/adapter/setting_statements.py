@@ -4,7 +4,10 @@ transaction's own."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import get_args
 
+from eddyline.adapter.cluster_changes import named_replica
+from eddyline.adapter.cluster_definitions import define_clusters, tag_of
 from eddyline.adapter.engine import Engine
 from eddyline.adapter.outcome import Outcome, ResultSet, literal_columns
 from eddyline.adapter.session_role import ROLE_SETTINGS, SessionRole
@@ -15,9 +18,11 @@ from eddyline.errors import make_error
 from eddyline.expr.ir import LiteralValue
 from eddyline.repr.types import TEXT, SqlType
 from eddyline.sql import statements as st
+from eddyline.sql.cluster_statements import ClusterStatement, ShowReplica
 
 __all__ = ["REPLICA_COLUMNS", "literal_result", "set_transaction", "setting_statement"]
 
+_OF_CLUSTERS = get_args(ClusterStatement)
 #: of SHOW CLUSTER REPLICA; all are text
 REPLICA_COLUMNS = ("name", "setting", "source")
 
@@ -41,16 +46,18 @@ def setting_statement(
             return Outcome("RESET")
         case st.Show():
             return _show_setting(engine.system, settings, transaction, statement.name)
-        case st.ShowReplica():
-            return _show_replica(engine.replica_settings())
+        case ShowReplica():
+            cluster, replica = named_replica(engine.catalog.snapshot(), statement.name)
+            return _show_replica(engine.cluster(cluster.id).replica(replica.id).shown())
         case st.AlterSystem():
             _check_alone(transaction, "ALTER SYSTEM")
             role.authorize(statement)
             return Outcome("ALTER SYSTEM", notices=engine.alter_system(statement.name, statement.values))
-        case st.AlterReplica():
-            _check_alone(transaction, "ALTER CLUSTER REPLICA")
-            role.authorize(statement)
-            return Outcome("ALTER CLUSTER REPLICA", notices=engine.alter_replica(statement.changes))
+        case _ if isinstance(statement, _OF_CLUSTERS):
+            _check_alone(transaction, tag_of(statement))
+            if settings.in_force.read_only:
+                raise make_error("25006", f"cannot execute {tag_of(statement)} in a read-only transaction")
+            return define_clusters(engine, role.named(statement), role.search_path, role.acting)
         case _:
             return None
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple, overload
 
@@ -24,19 +24,22 @@ from eddyline.adapter.system_settings import (
 from eddyline.errors import make_error, unsupported
 from eddyline.expr.timezone import named_zone
 from eddyline.protocol.read_costs import ReadBounds
-from eddyline.sql.words import DEFAULT_CLUSTER, unknown_cluster
+from eddyline.sql.catalog_view import DEFAULT_CLUSTER, unknown_cluster
 
 __all__ = [
+    "CLUSTER",
     "SERIALIZABLE",
     "STRICT_SERIALIZABLE",
     "Settings",
     "SettingsState",
+    "check_cluster",
     "checked_value",
     "duration_s",
     "isolation_level",
     "setting_key",
 ]
 
+CLUSTER = "cluster"
 STRICT_SERIALIZABLE = "strict serializable"
 SERIALIZABLE = "serializable"
 
@@ -98,12 +101,6 @@ def _only(*accepted: str) -> Callable[[str, str], str]:
     return check
 
 
-def _cluster(name: str, text: str) -> str:
-    if text != DEFAULT_CLUSTER:
-        raise unknown_cluster(text)
-    return text
-
-
 def _encoding(name: str, text: str) -> str:
     """Names of encodings are known by their letters and digits alone."""
     if re.sub(r"[^a-z0-9]", "", text.lower()) not in ("utf8", "unicode"):
@@ -149,7 +146,7 @@ _SETTINGS = {
     "application_name": _Setting("", _free),
     "client_encoding": _Setting("UTF8", _encoding),
     "client_min_messages": _Setting("notice", _free),
-    "cluster": _Setting(DEFAULT_CLUSTER, _cluster),
+    CLUSTER: _Setting(DEFAULT_CLUSTER, _free),
     "datestyle": _Setting("ISO, MDY", _only("ISO, MDY", "ISO")),
     "default_transaction_isolation": _Setting(STRICT_SERIALIZABLE, _isolation),
     "default_transaction_read_only": _Setting("off", on_or_off),
@@ -191,7 +188,7 @@ class SettingsState:
 class InForce(NamedTuple):
     """The settings that every statement asks for, as values.  Timeouts: None is none; ``zone``: None is UTC.
 
-    ``users``: the names of the current user and of the session's."""
+    ``users``: the names of the current user and of the session's.  ``cluster``: a name."""
 
     isolation: str
     read_only: bool
@@ -202,13 +199,15 @@ class InForce(NamedTuple):
     read_bounds: ReadBounds
     synchronous: bool
     users: tuple[str, str] = ("postgres", "postgres")
+    cluster: str = DEFAULT_CLUSTER
 
 
 class Settings:
     """One session's settings.  Owner: the session's running statement.  ``system``: where some are inherited from.
 
     ``login``: values that it begins with, by ``setting_key``.
-    ``user``: whose session it is.  ``is_superuser``: whether the role of that name is one.
+    ``user``: whose session it is.  ``is_superuser``: whether the role of that name is one.  ``clusters``: the names
+    that there are.
 
     ``state`` is replaced, never changed, so that a transaction or a savepoint keeps one to go back to.
     """
@@ -218,12 +217,14 @@ class Settings:
         system: SystemSettings,
         user: str,
         is_superuser: Callable[[str], bool],
+        clusters: Callable[[], Collection[str]],
         login: Mapping[str, str] | None = None,
     ) -> None:
         self.login: Mapping[str, str] = login or {}
         self._system = system
         self._user = user
         self._is_superuser = is_superuser
+        self._clusters = clusters
         self.state = SettingsState()
         #: what was in force, with the state and the version of the system's settings that it was made from
         self._in_force: tuple[SettingsState, int, InForce] | None = None
@@ -243,6 +244,7 @@ class Settings:
                 read_bounds=ReadBounds(result=self.bytes(MAX_RESULT_SIZE), memory=self.bytes(QUERY_MAX_MEMORY)),
                 synchronous=self.get(SYNCHRONOUS_COMMIT) == "on",
                 users=self._users(),
+                cluster=self.get(CLUSTER),
             )
             self._in_force = (self.state, version, values)
         return self._in_force[2]
@@ -253,7 +255,9 @@ class Settings:
 
     def begin_with(self, name: str, value: str) -> None:
         """What is in force where nothing is set.  42704, 55P02, 22023."""
-        self.login = {**self.login, setting_key(name): checked_value(name, (value,), verbatim=True)}
+        checked = checked_value(name, (value,), verbatim=True)
+        check_cluster(name, checked, self._clusters)
+        self.login = {**self.login, setting_key(name): checked}
         self._in_force = None
 
     def get(self, name: str) -> str:
@@ -287,7 +291,10 @@ class Settings:
     def checked(self, name: str, values: tuple[str, ...] | None) -> str:
         """What SET would store; raises what it would raise."""
         value = checked_value(name, values)
-        return self._default(name.lower(), _known(name)) if value is None else value
+        if value is None:
+            return self._default(name.lower(), _known(name))
+        check_cluster(name, value, self._clusters)
+        return value
 
     def reset(self, name: str | None) -> None:
         """RESET; None is ALL, which leaves alone who it is."""
@@ -311,6 +318,12 @@ class Settings:
     def bytes(self, name: str) -> int | None:
         """An amount of memory; None where it is 0 (no bound)."""
         return bytes_of(self.get(name))
+
+
+def check_cluster(name: str, value: str, clusters: Callable[[], Collection[str]]) -> None:
+    """42704 if that is the setting ``cluster``, with a name that is none of ``clusters``."""
+    if name.lower() == CLUSTER and value not in (known := clusters()):
+        raise unknown_cluster(value, known)
 
 
 def setting_key(name: str) -> str:

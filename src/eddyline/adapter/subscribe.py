@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 
 from eddyline.adapter.backlog import Backlog
-from eddyline.adapter.engine import Feed
+from eddyline.adapter.control import Feed
 from eddyline.adapter.object_names import object_names
 from eddyline.adapter.outcome import Change, SubscriptionFeed
 from eddyline.adapter.read import Interrupt, ReadContext, held_time, imported
@@ -61,7 +61,7 @@ def open_subscription(
     if plan.clocked:
         raise unsupported("now() in a subscription", hint="keep the time in a table of one row and join with it")
     optimized = substitute_parameters(plan.relation, parameters) if plan.parameterised else plan.relation
-    engine = context.engine
+    engine, cluster = context.engine, context.cluster
     id = f"s{next(_ids)}"
     backlog = Backlog(max_backlog)
 
@@ -80,8 +80,8 @@ def open_subscription(
             if until <= at:
                 raise make_error("22023", f"UP TO {until} is not after AS OF {at}")
             description = DataflowDescription(statement.name or "subscription", operators, at, until)
-            controller.create_dataflow(description, as_of=at)
-        engine.feed(id, Feed(backlog.put, dropped, backlog.fail, reads))
+            controller.create_dataflow(description, as_of=at, cluster=cluster.id)
+        cluster.feed(id, Feed(backlog.put, dropped, backlog.fail, reads))
     now = engine.catalog.snapshot()
     engine.dropped(item for i in reads if now.item(i) is None and (item := context.catalog.item(i)) is not None)
     subscription = _Running(context, id, until, backlog, waiting, progress=statement.progress)

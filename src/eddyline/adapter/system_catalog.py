@@ -2,7 +2,7 @@
 
 Three schemas, with the names that Materialize gives them.  ``mz_introspection``: the logs, one relation each with the
 suffix ``_per_worker``, and views that put the workers together.  ``mz_internal``: hydration, dependencies.
-``mz_catalog``: the objects by id and name, from the catalog version that a statement is bound to, and the cluster;
+``mz_catalog``: the objects by id and name, from the catalog version that a statement is bound to, and the clusters;
 it is looked in before the search path.  None of them can be changed, or maintained from.
 """
 
@@ -22,19 +22,14 @@ from eddyline.plan.traverse import gets
 from eddyline.protocol.logs import LOGS
 from eddyline.repr.types import BIGINT, BOOLEAN, TEXT, SqlType
 from eddyline.sql.bind_statement import bind_statement
-from eddyline.sql.catalog_view import CatalogItem, ColumnDef, ItemKind
+from eddyline.sql.catalog_view import DEFAULT_CLUSTER, CatalogCluster, CatalogItem, ColumnDef, ItemKind
 from eddyline.sql.parse import parse
-from eddyline.sql.replica_statements import DEFAULT_REPLICA
 from eddyline.sql.statements import Select
-from eddyline.sql.words import DEFAULT_CLUSTER
 
 __all__ = ["IMPLICIT_SCHEMAS", "SYSTEM_SCHEMAS", "Contents", "find_system_item", "system_item", "system_items"]
 
 CATALOG, INTERNAL, INTROSPECTION = _OWN = ("mz_catalog", "mz_internal", "mz_introspection")
 SYSTEM_SCHEMAS: Final = (*_OWN, PG_CATALOG, INFORMATION_SCHEMA)
-#: every database has these
-_CLUSTER_ID: Final = "s1"
-_REPLICA_ID: Final = "s1"
 #: searched before the search path
 IMPLICIT_SCHEMAS: Final = (CATALOG, PG_CATALOG)
 
@@ -165,11 +160,11 @@ def _views(contents: Contents) -> Iterator[Row]:
 
 def _materialized_views(contents: Contents) -> Iterator[Row]:
     views = sorted_items(contents, ItemKind.MATERIALIZED_VIEW)
-    yield from ((i.id, i.schema, i.name, i.definition, _CLUSTER_ID) for i in views)
+    yield from ((i.id, i.schema, i.name, i.definition, i.cluster) for i in views)
 
 
 def _indexes(contents: Contents) -> Iterator[Row]:
-    yield from ((i.id, i.name, i.on, _CLUSTER_ID) for i in sorted_items(contents, ItemKind.INDEX))
+    yield from ((i.id, i.name, i.on, i.cluster) for i in sorted_items(contents, ItemKind.INDEX))
 
 
 def _index_columns(contents: Contents) -> Iterator[Row]:
@@ -189,11 +184,13 @@ def _objects(contents: Contents) -> Iterator[Row]:
 
 
 def _clusters(contents: Contents) -> Iterator[Row]:
-    yield _CLUSTER_ID, DEFAULT_CLUSTER
+    rules = contents.access
+    yield from ((c.id, c.name, rules.named(rules.owner(c.id)).name) for c in contents.clusters.values())
 
 
 def _cluster_replicas(contents: Contents) -> Iterator[Row]:
-    yield _REPLICA_ID, DEFAULT_REPLICA, _CLUSTER_ID
+    for cluster in contents.clusters.values():
+        yield from ((r.id, r.name, cluster.id, r.workers, r.processes) for r in cluster.replicas)
 
 
 def _dependencies(contents: Contents) -> Iterator[Row]:
@@ -237,8 +234,13 @@ _TABLES: Final = tuple(
                         _columns,
                     ),
                     (CATALOG, "mz_objects", _texts("id", "schema_id", "name", "type"), _objects),
-                    (CATALOG, "mz_clusters", _texts("id", "name"), _clusters),
-                    (CATALOG, "mz_cluster_replicas", _texts("id", "name", "cluster_id"), _cluster_replicas),
+                    (CATALOG, "mz_clusters", _texts("id", "name", "owner"), _clusters),
+                    (
+                        CATALOG,
+                        "mz_cluster_replicas",
+                        (*_texts("id", "name", "cluster_id"), ("workers", BIGINT), ("processes", BIGINT)),
+                        _cluster_replicas,
+                    ),
                     (INTERNAL, "mz_object_dependencies", _texts("object_id", "referenced_object_id"), _dependencies),
                 )
             ),
@@ -302,6 +304,7 @@ class _Nothing:
     by_id: Mapping[str, CatalogItem] = {}
     access = AccessRules()
     unbuilt: frozenset[str] = frozenset()
+    clusters: Mapping[str, CatalogCluster] = {}
 
 
 class _Introspection:
@@ -312,6 +315,11 @@ class _Introspection:
     zone = None
     users = ("postgres", "postgres")
     creation_schema = None
+    cluster = DEFAULT_CLUSTER
+    cluster_id = None
+
+    def clusters(self) -> tuple[CatalogCluster, ...]:
+        return ()
 
     def has_schema(self, schema: str) -> bool:
         return schema == INTROSPECTION

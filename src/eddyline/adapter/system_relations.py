@@ -9,7 +9,7 @@ from typing import Protocol, TypeAlias
 from eddyline.adapter.access_rules import AccessRules
 from eddyline.expr.ir import LiteralValue
 from eddyline.repr.types import SqlType
-from eddyline.sql.catalog_view import CatalogItem, ItemKind
+from eddyline.sql.catalog_view import CatalogCluster, CatalogItem, ItemKind
 
 __all__ = ["Contents", "Row", "SystemTable", "sorted_items"]
 
@@ -30,6 +30,9 @@ class Contents(Protocol):
 
     @property
     def unbuilt(self) -> frozenset[str]: ...
+
+    @property
+    def clusters(self) -> Mapping[str, CatalogCluster]: ...
 
 
 @dataclass(frozen=True, slots=True)

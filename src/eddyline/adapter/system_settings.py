@@ -111,6 +111,11 @@ class SystemSettings:
         with self._lock:
             return self._values.get(name, self._defaults.get(name, _SETTINGS[name].default))
 
+    def of_processes(self, name: str) -> str:
+        """As ``show``, for a replica with processes of its own, whatever differs in this one."""
+        with self._lock:
+            return self._values.get(name, _SETTINGS[name].default)
+
     def checked(self, name: str, value: str) -> str:
         """The value's shortest text.  42704 for an unknown name, 22023 for a value that is none of its."""
         setting = _SETTINGS.get(name)

@@ -41,6 +41,7 @@ from eddyline.protocol.messages import (
     CreateInstance,
     Hello,
     InitializationComplete,
+    KeepSealed,
     Peek,
     PeekResponse,
     Response,
@@ -171,7 +172,7 @@ class InteractiveWorker:
             case CancelPeek():
                 if not self.peeks.cancel(command.uuid):
                     self.lane.inbox.command(command)
-            case Schedule() | AllowWrites():
+            case Schedule() | AllowWrites() | KeepSealed():
                 known = command.id in self.traces or command.id in self._peers or command.id in self._local
                 soft_assert(known, "a command names an unknown collection", command=command)
                 if command.id in self._local:

@@ -50,6 +50,7 @@ from eddyline.compute.read_state import MemoryAccounts, ReadState
 from eddyline.compute.render import RenderContext, SharedSources, render
 from eddyline.compute.sharing import SharingRegistry, Slot
 from eddyline.compute.stream import Arrangement
+from eddyline.compute.wanted_views import WantedViews
 from eddyline.compute.worker_log import WorkerLog
 from eddyline.errors import make_error
 from eddyline.plan.dataflow import DataflowClass, ImportIndex
@@ -63,6 +64,7 @@ from eddyline.protocol.messages import (
     Frontiers,
     Hello,
     InitializationComplete,
+    KeepSealed,
     Peek,
     PeekResponse,
     Response,
@@ -179,8 +181,7 @@ class Worker:
         self._give_back_ns: int | None = None
         #: published indexes that a reader waits for
         self._wanted: set[str] = set()
-        #: stored views that a reader of the other runtime waits for, and until which time
-        self._wanted_views: dict[str, Time] = {}
+        self._wanted_views = WantedViews(storage, self._exporters, self._agenda)
         self._nonce: str | None = None
         self._connection = 0
         #: the new connection's history so far, while it is being told
@@ -204,10 +205,10 @@ class Worker:
         moved |= self._deliver(self._mailboxes.take(self.index))
         for id in taken.wanted:
             moved |= self._want(id)
-        for id, time_ in taken.wanted_views.items():
-            self._wanted_views[id] = max(time_, self._wanted_views.get(id, time_))
+        for id, until in taken.wanted_views.items():
+            self._wanted_views.want(id, until)
         if taken.wanted_views:
-            self._want_views()
+            self._wanted_views.schedule()
             moved = True
         if taken.commits or taken.closed_times:
             self._commits(taken)
@@ -261,7 +262,7 @@ class Worker:
             self._agenda.schedule(self._exporters[waiting.peek.target])
         for id in list(self._wanted):
             self._want(id)
-        self._want_views()
+        self._wanted_views.schedule()
 
     def _catch_up(self) -> None:
         """A commit, to whatever collection: it may close the times that peers have told of."""
@@ -280,14 +281,6 @@ class Worker:
         self._wanted.add(id)
         self._agenda.schedule(self._exporters[id])
         return True
-
-    def _want_views(self) -> None:
-        """Schedules what computes the views that are waited for; a view may be asked for before it is rendered."""
-        for id, time_ in list(self._wanted_views.items()):
-            if id not in self._storage or self._storage.upper(id) > time_:
-                del self._wanted_views[id]
-            elif id in self._exporters:
-                self._agenda.schedule(self._exporters[id])
 
     # -- dataflows ------------------------------------------------------------------------------------------------
 
@@ -420,6 +413,8 @@ class Worker:
                 self._cancel(command.uuid)
             case Schedule() | AllowWrites():
                 self._allow(command)
+            case KeepSealed():
+                self._wanted_views.keep(command.id)
             case CreateInstance():
                 self.log.create_instance(command)
             case UpdateConfiguration():

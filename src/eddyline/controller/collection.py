@@ -62,6 +62,8 @@ class CollectionState:
     upper: Frontier = _START
     #: what each replica that is there and computes it has reported
     uppers: dict[str, Frontier] = field(default_factory=dict)
+    #: of a view: another cluster has read it, and is not heard when it waits for the view to be sealed
+    kept_sealed: bool = False
     #: from when on replicas that came after it compute it
     begun: dict[str, int] = field(default_factory=dict)
     #: of a subscription: all changes below it were passed on

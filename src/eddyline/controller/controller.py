@@ -4,6 +4,9 @@ Sans-I/O: methods change state and send commands to a client that never blocks; 
 replica answers and returns events.  It has no threads and no locks: its owner serialises all calls, those of holds
 included; only what ``Collections`` has may be called by any thread at any time.
 
+There is one for all clusters of a database: what one of them writes and another one reads is held, and dropped, in one
+place.  Where no cluster is said it is the first one.
+
 Invariants:
 I1  for a dataflow at X importing I, since(I) <= X from create to drop: the dataflow holds its imports at the least
     since of its exports, which is where it would be built anew;
@@ -17,7 +20,8 @@ I5  storage changes at once, a replica in the order of its commands: what a drop
     held until each replica that was told of it says that the dataflow is gone, for it may have yet to build it;
 I6  a log is readable at every time: what its replica sealed last.  How far it may compact is of the replica's own
     timeline, and begins anew with each connection;
-I7  no replica that is there is told to forget what it has yet to build: compaction stays behind the least upper.
+I7  no replica that is there is told to forget what it has yet to build: compaction stays behind the least upper;
+I8  a dataflow imports indexes of its own cluster alone; from another one comes only what is stored.
 """
 
 from __future__ import annotations
@@ -33,7 +37,7 @@ from eddyline.compute.process_settings import check_process_settings
 from eddyline.controller.collection import CollectionState, DataflowState, Role
 from eddyline.controller.events import Event, FrontierMoved, Hydrated, PeekAnswered, ReplicaFailed, SubscriptionChanged
 from eddyline.controller.holds import ReadHold, ReadHolds, StoredHold
-from eddyline.controller.instance import FIRST_REPLICA, Instance, Leaving
+from eddyline.controller.instance import FIRST_CLUSTER, FIRST_REPLICA, Instance, Leaving
 from eddyline.controller.open_peeks import OpenPeeks
 from eddyline.controller.shape import checked_shape
 from eddyline.controller.subscriptions import not_passed
@@ -52,6 +56,7 @@ from eddyline.protocol.messages import (
     AllowWrites,
     CreateDataflow,
     Frontiers,
+    KeepSealed,
     Peek,
     PeekResponse,
     Response,
@@ -71,7 +76,9 @@ __all__ = ["Collections", "Controller"]
 _log = logging.getLogger("eddyline.controller")
 _ROLES = {ExportIndex: Role.INDEX, ExportMaterializedView: Role.VIEW, ExportSubscribe: Role.SUBSCRIPTION}
 _LOST: Final = make_error("58000", "the replica was lost", hint="It is being rebuilt: try the statement again.")
-_DROPPED: Final = make_error("58000", "the replica was dropped", hint="Another one answers: try the statement again.")
+_DROPPED: Final = make_error(
+    "58000", "the replica was dropped", hint="Try the statement again: another replica answers, where there is one."
+)
 
 
 class Collections(Protocol):
@@ -92,7 +99,8 @@ class Controller:
         self._retention_us = retention_us
         #: whether reads are rendered as such; otherwise they are maintained, until they are dropped
         self.one_shot_reads = True
-        self._instance = Instance(logging=logging)
+        self._logging = logging
+        self._instances = {FIRST_CLUSTER: Instance(logging=logging)}
         self._collections: dict[str, CollectionState] = {}
         self._dataflows: list[DataflowState] = []
         self._peeks = OpenPeeks()
@@ -104,39 +112,69 @@ class Controller:
         for log in LOGS if logging else ():
             self._collections[log.id] = CollectionState(log.id, Role.LOG, MIN_TIME)
 
+    # -- clusters -------------------------------------------------------------------------------------------------
+
+    def create_cluster(self, id: str) -> None:
+        """One without replicas."""
+        if id in self._instances:
+            raise make_error("XX000", f"cluster {id} exists already")
+        self._instances[id] = Instance(logging=self._logging)
+
+    def drop_cluster(self, id: str) -> list[Event]:
+        """With its replicas, and with all that is kept in it, which goes from storage with its last hold.
+
+        O(collections).
+        """
+        instance = self._instance(id)
+        events: list[Event] = []
+        for replica in list(instance.replicas):
+            events += self.forget_replica(replica, id)
+        its = [c.id for c in self._collections.values() if c.dataflow is not None and c.dataflow.instance is instance]
+        for collection in its:
+            self.drop(collection)
+        del self._instances[id]
+        return events
+
+    def _instance(self, cluster: str) -> Instance:
+        instance = self._instances.get(cluster)
+        if instance is None:
+            raise make_error("58000", "the cluster was dropped", hint="SET cluster chooses another one.")
+        return instance
+
     # -- replicas -------------------------------------------------------------------------------------------------
 
-    def attach_replica(self, client: Client, replica: str = FIRST_REPLICA) -> None:
+    def attach_replica(self, client: Client, replica: str = FIRST_REPLICA, cluster: str = FIRST_CLUSTER) -> None:
         """Brings a fresh replica to the present state, by the reduced history, and uses it from here on.
 
-        It takes the place of the one of that id, if that is there; others go on.
+        It takes the place of the one of that id in the cluster, if that is there; others go on.
         """
-        instance = self._instance
+        instance = self._instance(cluster)
         for collection in self._collections.values():
             if collection.computed_by(instance, replica):
                 collection.attached(replica)
         instance.attach(replica, client, self._tokens)
         self._peeks.attached(instance, replica)
 
-    def update_configuration(self, parameters: Mapping[str, str], replica: str = FIRST_REPLICA) -> None:
+    def update_configuration(
+        self, parameters: Mapping[str, str], replica: str = FIRST_REPLICA, cluster: str = FIRST_CLUSTER
+    ) -> None:
         """Sets parameters of a replica's processes, the present ones and later ones.
 
         42704 for an unknown name, 22023 for a value that is none of its.
         """
         check_process_settings(parameters)
         if parameters:
-            self._instance.replica(replica).send(UpdateConfiguration(dict(parameters)))
+            self._instance(cluster).replica(replica).send(UpdateConfiguration(dict(parameters)))
 
-    def forget_replica(self, replica: str) -> list[Event]:
+    def forget_replica(self, replica: str, cluster: str = FIRST_CLUSTER) -> list[Event]:
         """There is no such replica any more: others answer what it was asked, or nobody does, which is 58000."""
-        events = self.give_up_replica(_DROPPED, replica)
-        self._instance.replicas.pop(replica, None)
+        events = self.give_up_replica(_DROPPED, replica, cluster)
+        self._instance(cluster).replicas.pop(replica, None)
         return events
 
-    @property
-    def replicas(self) -> tuple[str, ...]:
+    def replicas(self, cluster: str = FIRST_CLUSTER) -> tuple[str, ...]:
         """Those that are attached, in the order in which they came."""
-        return tuple(self._instance.attached)
+        return tuple(self._instance(cluster).attached)
 
     # -- collections ----------------------------------------------------------------------------------------------
 
@@ -156,15 +194,25 @@ class Controller:
         self._collections[id] = CollectionState(id, Role.TABLE, at)
 
     def create_dataflow(
-        self, description: DataflowDescription, *, as_of: Time | None = None, replica: str | None = None
+        self,
+        description: DataflowDescription,
+        *,
+        as_of: Time | None = None,
+        cluster: str = FIRST_CLUSTER,
+        replica: str | None = None,
     ) -> Time:
-        """Runs the dataflow, from ``as_of`` or from the newest time at which all its inputs are complete.
+        """Runs the dataflow in the cluster, from ``as_of`` or from the newest time at which its inputs are complete.
 
-        ``replica``: the only one that runs it, and that is asked for what it exports; None: all of them do.
+        ``replica``: the only one that runs it, and that is asked for what it exports; None: all of them do.  A read of
+        logs is the first one's, since what one replica tells is not what another one does.
         Returns the as_of taken; the description's own is ignored.  Its exports become collections; a materialized
         view's storage is created with it.  Raises 22023 if ``as_of`` is below the since of an input.
         """
+        instance = self._instance(cluster)
         imports = list(dict.fromkeys(i.id for i in description.imports))
+        self._check_reachable(imports, instance, cluster)
+        if replica is None and any(map(is_log, imports)):
+            replica = instance.first()
         holds = self.acquire_holds(imports, as_of)
         # Held first, then chosen: commits go on meanwhile, and since follows them.
         at = self.choose_as_of(imports, holds.since()) if as_of is None else as_of
@@ -177,7 +225,6 @@ class Controller:
         except BaseException:
             holds.close()
             raise
-        instance = self._instance
         state = DataflowState(
             description, {e.id for e in description.exports}, instance, replica, imports=list(holds.holds)
         )
@@ -188,11 +235,28 @@ class Controller:
             collection.uppers = dict.fromkeys(told, Frontier(MIN_TIME))
             self._collections[export.id] = collection
         instance.send(CreateDataflow(description), replica)
+        self._keep_sealed(imports, instance)
         for export in description.exports:
             instance.send(Schedule(export.id), replica)
             if isinstance(export, ExportMaterializedView):
                 instance.send(AllowWrites(export.id), replica)
         return at
+
+    def _check_reachable(self, imports: Iterable[str], instance: Instance, cluster: str) -> None:
+        """Invariant I8."""
+        for id in imports:
+            dataflow = self._collection(id).dataflow
+            if dataflow is not None and dataflow.instance is not instance and not self._collection(id).role.stored:
+                raise make_error("XX000", f"index {id} is not one of cluster {cluster}")
+
+    def _keep_sealed(self, imports: Iterable[str], reader: Instance) -> None:
+        """A view of quiet tables is sealed when somebody asks for it, which is heard in its own replica alone."""
+        for id in imports:
+            collection = self._collections[id]
+            dataflow = collection.dataflow
+            if dataflow is not None and dataflow.instance is not reader and not collection.kept_sealed:
+                collection.kept_sealed = True
+                dataflow.instance.send(KeepSealed(id), dataflow.replica)
 
     def _create_views(self, description: DataflowDescription, as_of: Time) -> None:
         for export in description.exports:
@@ -291,13 +355,16 @@ class Controller:
         collection = self._collection(id)
         return collection.role in (Role.TABLE, Role.LOG) or collection.hydrated_on(replica)
 
-    def building(self) -> list[str]:
-        """Indexes and materialized views of statements that no replica holds the state of yet, newest first."""
-        kept = (Role.INDEX, Role.VIEW)
+    def building(self, clusters: Iterable[str] = (FIRST_CLUSTER,)) -> list[str]:
+        """Indexes and materialized views of statements, kept in these clusters, that no replica holds the state of yet;
+        newest first.
+        """
+        kept, instances = (Role.INDEX, Role.VIEW), {self._instance(id) for id in clusters}
         return [
             c.id
             for c in reversed(self._collections.values())
-            if c.role in kept and not c.dropped and not is_transient(c.id) and not c.hydrated()
+            if c.role in kept and c.dataflow is not None and c.dataflow.instance in instances
+            if not c.dropped and not is_transient(c.id) and not c.hydrated()
         ]
 
     def built_on(self, id: str) -> list[str]:
@@ -416,21 +483,29 @@ class Controller:
         limit: int | None = None,
         order: tuple[SortKey, ...] = (),
         bounds: ReadBounds = UNBOUNDED,
+        cluster: str = FIRST_CLUSTER,
         replica: str | None = None,
     ) -> str:
         """Asks for index ``target`` at ``time``; the answer comes as ``PeekAnswered`` with the uuid returned here.
 
         Raises 22023 if ``time`` is below the index's since; a time not yet sealed is waited for.
-        ``replica``: the only one that is asked; None: the one that has the index for itself, or all of them.
+        ``cluster``: whose log it is; any other index knows its own.
+        ``replica``: the only one that is asked; None: the one that has the index for itself, or all of them, or the
+        first one for a log.
         """
         hold = self.acquire_hold(target, time)
         uuid = f"p{next(self._tokens)}"
         dataflow = self._collections[target].dataflow
-        if replica is None and dataflow is not None:
-            replica = dataflow.replica
+        instance = self._instance(cluster) if dataflow is None else dataflow.instance
+        if replica is None:
+            replica = instance.first() if dataflow is None else dataflow.replica
         command = Peek(target, uuid, time, key_types, keys, mfp, limit, order, bounds)
-        self._peeks.begin(self._instance, command, hold, replica)
+        self._peeks.begin(instance, command, hold, replica)
         return uuid
+
+    def withdraw_peek(self, uuid: str) -> None:
+        """Nobody is there who was asked, and whoever comes later is not to be: it is answered by its owner."""
+        self._peeks.withdraw(uuid)
 
     def cancel_peek(self, uuid: str) -> None:
         """The peek is answered as canceled unless its answer is on its way."""
@@ -438,23 +513,30 @@ class Controller:
 
     # -- responses ------------------------------------------------------------------------------------------------
 
-    def process_response(self, response: Response, replica: str = FIRST_REPLICA) -> list[Event]:
-        """Takes one response of a replica that is there.  Late ones about what is dropped are ignored."""
+    def process_response(
+        self, response: Response, replica: str = FIRST_REPLICA, cluster: str = FIRST_CLUSTER
+    ) -> list[Event]:
+        """Takes one response of a replica.  Late ones about what is dropped are ignored, and what one that was lost or
+        given up says on its way out, which ends nothing that others go on with.
+        """
+        if not isinstance(response, Status) and replica not in self._instance(cluster).attached:
+            return []
         match response:
             case Frontiers():
-                return self._frontier(response, replica)
+                return self._frontier(response, replica, cluster)
             case PeekResponse():
                 return [PeekAnswered(response)] if self._peeks.answered(response, replica) else []
             case SubscribeResponse():
                 return self._subscription_changed(response)
             case Status():
                 if response.fatal:
-                    return [*self.give_up_replica(_LOST, replica), ReplicaFailed(response.message, replica)]
+                    failed = ReplicaFailed(response.message, replica, cluster)
+                    return [*self.give_up_replica(_LOST, replica, cluster), failed]
                 _log.warning("replica: %s", response.message)
                 return []
 
-    def _frontier(self, response: Frontiers, replica: str) -> list[Event]:
-        state = self._instance.attached.get(replica)
+    def _frontier(self, response: Frontiers, replica: str, cluster: str) -> list[Event]:
+        state = self._instance(cluster).attached.get(replica)
         if response.upper == EMPTY and state is not None:
             state.left(response.id)
         collection = self._collections.get(response.id)
@@ -481,12 +563,12 @@ class Controller:
         collection.passed = Frontier(rest.upper)
         return [SubscriptionChanged(rest)]
 
-    def give_up_replica(self, why: Error, replica: str = FIRST_REPLICA) -> list[Event]:
+    def give_up_replica(self, why: Error, replica: str = FIRST_REPLICA, cluster: str = FIRST_CLUSTER) -> list[Event]:
         """The replica is not there until it is attached again: what it alone was asked fails with ``why``.
 
         Without any other one that is everything, and what only served a statement is forgotten.
         """
-        instance = self._instance
+        instance = self._instance(cluster)
         state = instance.replica(replica)
         instance.lose(state)
         its = [c for c in self._collections.values() if c.computed_by(instance, replica)]

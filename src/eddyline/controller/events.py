@@ -44,6 +44,7 @@ class ReplicaFailed:
 
     message: str
     replica: str
+    cluster: str
 
 
 Event: TypeAlias = PeekAnswered | SubscriptionChanged | FrontierMoved | Hydrated | ReplicaFailed

@@ -26,9 +26,10 @@ from eddyline.protocol.messages import (
 )
 from eddyline.repr.time import EMPTY, MIN_TIME, Frontier
 
-__all__ = ["FIRST_REPLICA", "Instance", "Leaving", "ReplicaState"]
+__all__ = ["FIRST_CLUSTER", "FIRST_REPLICA", "Instance", "Leaving", "ReplicaState"]
 
-#: the id of the replica that every database begins with
+#: the ids of the cluster that every database begins with, and of its replica
+FIRST_CLUSTER: Final = "s1"
 FIRST_REPLICA: Final = "s1"
 _START = Frontier(MIN_TIME)
 
@@ -125,6 +126,10 @@ class Instance:
         if state is None:
             state = self.replicas[id] = ReplicaState(id)
         return state
+
+    def first(self) -> str | None:
+        """The one that has been there for the longest time; None if nobody is."""
+        return next(iter(self.attached), None)
 
     def told(self, replica: str | None) -> Iterable[str]:
         """Who hears of what is for ``replica`` (None: for all of them), of those that are attached."""

@@ -51,6 +51,13 @@ class OpenPeeks:
             peek.canceled = True
             peek.instance.send(CancelPeek(uuid), peek.replica)
 
+    def withdraw(self, uuid: str) -> None:
+        """Takes a peek back that nobody was asked, so that who comes later is not asked either; else nothing."""
+        peek = self._peeks.get(uuid)
+        if peek is not None and not peek.waiting:
+            self._settle(uuid, peek)
+            self._close(uuid, peek)
+
     def answered(self, response: PeekResponse, replica: str) -> bool:
         """Whether the response is the answer of its peek: the first one, but for cancellations that nobody asked for
         while others may answer.

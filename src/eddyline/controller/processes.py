@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from eddyline.controller.instance import FIRST_REPLICA
 from eddyline.controller.log_pipes import make_log_pipe, relay_log
 from eddyline.controller.remote import RemoteReplica
 from eddyline.controller.spawning import Child, Spawn, spawn_process
@@ -58,7 +59,7 @@ class ReplicaSpec:
 class Home:
     """The directory of a database: its ``folder``; the ``epoch`` of this opening, which the processes are told;
     the time of the ``newest`` commit that it had; up to which time earlier openers may have closed times
-    (``reserved``); and whether it is still this opener's (``held``).
+    (``reserved``); and whether it is still this opener's (``held``).  ``replica``: the id of the one that is noted.
     """
 
     folder: Path
@@ -66,6 +67,7 @@ class Home:
     newest: Time
     reserved: Time
     held: Callable[[], bool]
+    replica: str = FIRST_REPLICA
 
 
 def process_arguments(spec: ReplicaSpec, process: int, directory: Path, *, hash_seed: int) -> list[str]:
@@ -111,7 +113,7 @@ class ReplicaProcesses:
         self._store = store
         self._hasher = hasher
         self._home = home
-        self._found = None if home is None else read_note(home.folder)
+        self._found = None if home is None else read_note(home.folder, home.replica)
         self._directory = Path(tempfile.mkdtemp(prefix=_PREFIX))
         self._lock = threading.Lock()
         self._children: list[Child] = []  # guarded by _lock, like the rest
@@ -210,7 +212,7 @@ class ReplicaProcesses:
             seed, arguments = int(self._hasher.seed), self._arguments(spec)
             note = note_of(self._home.folder, self._home.epoch, seed, self._directory, self.pids, arguments)
             try:
-                write_note(self._home.folder, note)
+                write_note(self._home.folder, note, self._home.replica)
             except OSError as error:  # a full disk; the replica serves this program all the same
                 _log.warning(
                     "the replica's processes are not noted, and the next program will not find them: %s", error
@@ -248,7 +250,7 @@ class ReplicaProcesses:
         self._end_children()
         if self._home is not None and self._found is None:  # by a note that was not looked at the next one ends them
             try:
-                remove_notes(self._home.folder, before=self._home.epoch + 1)
+                remove_notes(self._home.folder, before=self._home.epoch + 1, replica=self._home.replica)
             except OSError as error:
                 _log.warning("the note of the replica's processes, which have ended, cannot be removed: %s", error)
         shutil.rmtree(self._directory, ignore_errors=True)

@@ -1,9 +1,9 @@
 """Processes of a replica that outlive the program that has spawned them: the note of them, and what is left of them.
 
-Each opener of a database's directory has a note of its own there, named by its epoch: ``REPLICA-7``.  It says which
-processes there are, when each began (a process id is used again), and what they were started with.  Only the note of
-the latest epoch counts, so that one that is written late, by somebody who has lost the directory, is nobody's; and only
-where it was written: a copy of the directory has no replica.
+Each opener of a database's directory has a note of its own there for each replica, named by the replica's id and the
+opener's epoch: ``REPLICA-s1-7``.  It says which processes there are, when each began (a process id is used again), and
+what they were started with.  Only the note of the latest epoch counts, so that one that is written late, by somebody
+who has lost the directory, is nobody's; and only where it was written: a copy of the directory has no replica.
 """
 
 from __future__ import annotations
@@ -19,11 +19,12 @@ from typing import Final
 import msgspec
 
 from eddyline._version import __version__
+from eddyline.controller.instance import FIRST_REPLICA
 from eddyline.protocol.handshake import PROTOCOL_VERSION
 
-__all__ = ["Note", "Survivor", "note_of", "process_start", "read_note", "remove_notes", "write_note"]
+__all__ = ["Note", "Survivor", "note_of", "noted_seed", "process_start", "read_note", "remove_notes", "write_note"]
 
-_NAME: Final = re.compile(r"REPLICA-(\d+)(\.new)?")
+_NAME: Final = re.compile(r"REPLICA-(\w+)-(\d+)(\.new)?")
 _LOOK_SECONDS: Final = 0.02
 _RELEASE: Final = f"{__version__}, protocol {PROTOCOL_VERSION}"
 _BOOT: Final = Path("/proc/sys/kernel/random/boot_id")
@@ -65,9 +66,19 @@ def _place(folder: Path) -> str:
     return f"{found.st_dev}/{found.st_ino} {boot}"
 
 
-def read_note(folder: Path) -> Note | None:
-    """The latest one; None where there is none, or none that can be read, or it was written elsewhere."""
-    notes = [(epoch, path) for epoch, path in _notes(folder) if not path.suffix]
+def read_note(folder: Path, replica: str = FIRST_REPLICA) -> Note | None:
+    """The latest one of the replica; None if there is none, or none that can be read, or it was written elsewhere."""
+    return _read(folder, [(epoch, path) for id, epoch, path in _notes(folder) if id == replica and not path.suffix])
+
+
+def noted_seed(folder: Path) -> int | None:
+    """The hash seed that the latest note of any replica has: all replicas of a program have the same."""
+    note = _read(folder, [(epoch, path) for _, epoch, path in _notes(folder) if not path.suffix])
+    return None if note is None else note.hash_seed
+
+
+def _read(folder: Path, notes: Sequence[tuple[int, Path]]) -> Note | None:
+    """The latest of the notes, by epoch."""
     if not notes:
         return None
     try:
@@ -77,34 +88,34 @@ def read_note(folder: Path) -> Note | None:
         return None
 
 
-def write_note(folder: Path, note: Note) -> None:
-    """In place of all earlier ones, whole or not at all.
+def write_note(folder: Path, note: Note, replica: str = FIRST_REPLICA) -> None:
+    """In place of all earlier ones of the replica, whole or not at all.
 
     A loss of power ends the processes too, so that nothing is synced.
     """
-    path = folder / f"REPLICA-{note.epoch}"
+    path = folder / f"REPLICA-{replica}-{note.epoch}"
     new = path.with_suffix(".new")
     new.write_bytes(msgspec.json.encode(note))
     new.replace(path)
-    remove_notes(folder, before=note.epoch)
+    remove_notes(folder, before=note.epoch, replica=replica)
 
 
-def remove_notes(folder: Path, *, before: int) -> None:
-    """Those of earlier epochs."""
-    for epoch, path in _notes(folder):
-        if epoch < before:
+def remove_notes(folder: Path, *, before: int, replica: str = FIRST_REPLICA) -> None:
+    """The replica's, of earlier epochs."""
+    for id, epoch, path in _notes(folder):
+        if id == replica and epoch < before:
             path.unlink(missing_ok=True)
 
 
-def _notes(folder: Path) -> Iterator[tuple[int, Path]]:
-    """What there is by these names, whole or not, with the epochs."""
+def _notes(folder: Path) -> Iterator[tuple[str, int, Path]]:
+    """What there is by these names, whole or not, with replicas and epochs."""
     try:
         names = os.listdir(folder)
     except FileNotFoundError:
         return
     for name in names:
         if found := _NAME.fullmatch(name):
-            yield int(found[1]), folder / name
+            yield found[1], int(found[2]), folder / name
 
 
 def process_start(pid: int) -> str:

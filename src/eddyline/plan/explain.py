@@ -34,7 +34,7 @@ from eddyline.plan.relation import (
 from eddyline.plan.traverse import children, post_order
 from eddyline.repr.types import SqlType
 
-__all__ = ["Names", "explain_finishing", "explain_operators", "explain_query", "explain_relation"]
+__all__ = ["Names", "explain_finishing", "explain_operators", "explain_query", "explain_relation", "used_indexes"]
 
 INDENT = "  "
 
@@ -140,12 +140,28 @@ def _mfp_lines(mfp: Mfp, width: int | None, columns: Sequence[str] | None) -> li
     return lines
 
 
-def _index_lines(relation: Relation, indexes: Sequence[IndexFacts], names: Names) -> list[str]:
+def used_indexes(
+    relation: Relation, indexes: Sequence[IndexFacts], stored: Sequence[IndexFacts] = ()
+) -> tuple[str, ...]:
+    """The ids of the indexes that an optimized query reads, as ``explain_query`` tells of them."""
+    quick = fast_path(relation, indexes, stored)
+    if quick is not None:
+        return (quick.index,) if isinstance(quick, PeekPlan) and not quick.from_storage else ()
+    joined = lookup_join(relation, indexes, stored)
+    looked_up = () if joined is None else tuple(p.index for p in peeks_of(joined) if not p.from_storage)
+    return tuple(dict.fromkeys((*looked_up, *_imported(relation, indexes))))
+
+
+def _imported(relation: Relation, indexes: Sequence[IndexFacts]) -> list[str]:
+    """The indexes that a dataflow reads."""
     if has_parameters(relation):  # what is rendered depends on their values; the objects read do not
         read = {node.id for node in post_order(relation) if isinstance(node, Get)}
-        used = [i.id for i in indexes if i.on in read]
-    else:
-        used = [o.id for o in lower(relation, indexes) if isinstance(o, df.ImportIndex)]
+        return [i.id for i in indexes if i.on in read]
+    return [o.id for o in lower(relation, indexes) if isinstance(o, df.ImportIndex)]
+
+
+def _index_lines(relation: Relation, indexes: Sequence[IndexFacts], names: Names) -> list[str]:
+    used = _imported(relation, indexes)
     return ["Indexes used: " + ", ".join(names.object_name(i) for i in used)] if used else []
 
 

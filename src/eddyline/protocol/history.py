@@ -24,6 +24,7 @@ from eddyline.protocol.messages import (
     CreateInstance,
     Hello,
     InitializationComplete,
+    KeepSealed,
     Peek,
     Schedule,
     UpdateConfiguration,
@@ -45,6 +46,7 @@ class _State:
     dataflows: list[CreateDataflow] = field(default_factory=list)
     schedules: dict[str, None] = field(default_factory=dict)
     writes: dict[str, None] = field(default_factory=dict)
+    sealed: dict[str, None] = field(default_factory=dict)
     compactions: dict[str, int] = field(default_factory=dict)
     peeks: dict[str, Peek] = field(default_factory=dict)
     canceled: dict[str, CancelPeek] = field(default_factory=dict)
@@ -66,6 +68,8 @@ class _State:
                 self.schedules[command.id] = None
             case AllowWrites():
                 self.writes[command.id] = None
+            case KeepSealed():
+                self.sealed[command.id] = None
             case AllowCompaction():
                 self.compactions[command.id] = max(command.frontier, self.compactions.get(command.id, 0))
             case Peek():
@@ -91,6 +95,7 @@ class _State:
             out.append(InitializationComplete())
         live_ids = {e.id for c in out if isinstance(c, CreateDataflow) for e in c.dataflow.exports}
         out.extend(AllowWrites(id) for id in self.writes if id in live_ids)
+        out.extend(KeepSealed(id) for id in self.sealed if id in live_ids)
         return out
 
     def _live_dataflow(self, create: CreateDataflow, tail: list[Command]) -> CreateDataflow | None:

@@ -23,6 +23,7 @@ __all__ = [
     "Frontiers",
     "Hello",
     "InitializationComplete",
+    "KeepSealed",
     "Peek",
     "PeekResponse",
     "Response",
@@ -89,6 +90,12 @@ class AllowWrites(msgspec.Struct, frozen=True, tag_field="op", tag="allow_writes
     id: str
 
 
+class KeepSealed(msgspec.Struct, frozen=True, tag_field="op", tag="keep_sealed"):
+    """Others than this replica read view ``id``: it is to be sealed whenever a time closes, asked for or not."""
+
+    id: str
+
+
 class AllowCompaction(msgspec.Struct, frozen=True, tag_field="op", tag="allow_compaction"):
     """The collection may compact to ``frontier``; the empty frontier drops it."""
 
@@ -129,6 +136,7 @@ Command: TypeAlias = (
     | CreateDataflow
     | Schedule
     | AllowWrites
+    | KeepSealed
     | AllowCompaction
     | Peek
     | CancelPeek

@@ -15,6 +15,14 @@ from google.protobuf.message import Message
 from eddyline.errors import exhausted, unsupported
 from eddyline.repr.types import SqlType
 from eddyline.sql.ast import AstNode, enum_name
+from eddyline.sql.bind_clusters import (
+    bind_alter_cluster,
+    bind_alter_replica,
+    bind_cluster_names,
+    bind_cluster_owner,
+    bind_create_cluster,
+    bind_create_replica,
+)
 from eddyline.sql.bind_delete import bind_delete
 from eddyline.sql.bind_insert import bind_insert
 from eddyline.sql.bind_roles import (
@@ -51,7 +59,6 @@ from eddyline.sql.extensions import ShowCreateSyntax, ShowObjectsSyntax
 from eddyline.sql.parse import ParsedStatement
 from eddyline.sql.reading import bind_as_of, bind_select, bind_subscribe
 from eddyline.sql.session_statements import (
-    bind_alter_replica,
     bind_alter_system,
     bind_deallocate,
     bind_discard,
@@ -59,7 +66,6 @@ from eddyline.sql.session_statements import (
     bind_prepare,
     bind_set,
     bind_show,
-    bind_show_replica,
     bind_transaction,
 )
 from eddyline.sql.show_create import bind_show_create
@@ -165,17 +171,25 @@ def _copy_subscribe(binding: StatementBinding) -> Statement:
 
 
 _BINDERS: Final[dict[str, Binder]] = {
+    "AlterClusterSyntax": bind_alter_cluster,
     "AlterReplicaSyntax": bind_alter_replica,
     "AsOfSyntax": bind_as_of,
+    "ClusterOwnerSyntax": bind_cluster_owner,
     "CopySubscribeSyntax": _copy_subscribe,
+    "CreateClusterSyntax": bind_create_cluster,
+    "CreateReplicaSyntax": bind_create_replica,
     "DeclareSubscribeSyntax": _declare_subscribe,
     "DefaultIndexSyntax": bind_default_index,
+    "DropCluster": bind_cluster_names,
+    "DropReplica": bind_cluster_names,
     "ExplainObjectSyntax": bind_explain_object,
     "ExplainSyntax": _explain_extension,
     "FetchSyntax": bind_fetch_extension,
+    "RenameCluster": bind_cluster_names,
+    "RenameReplica": bind_cluster_names,
     "ShowCreateSyntax": _show_create,
     "ShowObjectsSyntax": _show_objects,
-    "ShowReplicaSyntax": bind_show_replica,
+    "ShowReplica": bind_cluster_names,
     "SubscribeSyntax": bind_subscribe,
     "close_portal_stmt": bind_close_cursor,
     "copy_stmt": bind_copy,

@@ -7,14 +7,35 @@ view may be used from any thread for as long as the caller likes.
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
-from typing import Protocol
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Final, Protocol
 
+from eddyline.errors import Error, make_error
 from eddyline.expr.ir import Expr
 from eddyline.plan.relation import Relation
 from eddyline.repr.types import SqlType
 
-__all__ = ["CatalogItem", "CatalogView", "ColumnDef", "ItemKind"]
+__all__ = [
+    "DEFAULT_CLUSTER",
+    "DEFAULT_CLUSTER_ID",
+    "DEFAULT_REPLICA",
+    "DEFAULT_REPLICA_ID",
+    "CatalogCluster",
+    "CatalogItem",
+    "CatalogReplica",
+    "CatalogView",
+    "ColumnDef",
+    "ItemKind",
+    "unknown_cluster",
+    "unknown_replica",
+]
+
+#: The cluster that every database has, with the replica that it is opened with.
+DEFAULT_CLUSTER: Final = "default"
+DEFAULT_CLUSTER_ID: Final = "s1"
+DEFAULT_REPLICA: Final = "r1"
+DEFAULT_REPLICA_ID: Final = "s1"
 
 
 class ItemKind(enum.Enum):
@@ -46,6 +67,7 @@ class CatalogItem:
     ``keys``: an index's key expressions over the columns of ``on``.
     ``definition``: the text of the view's query, or None.
     ``depends_on``: ids of the items that it reads directly.
+    ``cluster``: the id of the cluster that keeps an index or a materialized view fresh; says nothing of others.
     """
 
     id: str
@@ -59,10 +81,50 @@ class CatalogItem:
     keys: tuple[Expr, ...] = ()
     definition: str | None = None
     depends_on: frozenset[str] = frozenset()
+    cluster: str = DEFAULT_CLUSTER_ID
 
     @property
     def types(self) -> tuple[SqlType, ...]:
         return tuple(c.type for c in self.columns)
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogReplica:
+    """``workers`` in each of ``processes``; 0 processes: threads of this one.
+
+    ``settings``: values of settings that are its own, as text; for the others the database's count.
+    """
+
+    id: str
+    name: str
+    workers: int = 1
+    processes: int = 0
+    settings: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogCluster:
+    """``replicas``: oldest first; their names differ."""
+
+    id: str
+    name: str
+    replicas: tuple[CatalogReplica, ...] = ()
+
+    def replica(self, name: str) -> CatalogReplica | None:
+        return next((r for r in self.replicas if r.name == name), None)
+
+
+def unknown_cluster(name: str, known: Iterable[str], *, position: int | None = None) -> Error:
+    """42704, with the names that there are."""
+    hint = f"Known: {', '.join(sorted(known))}."
+    return make_error("42704", f'unknown cluster "{name}"', position=position, hint=hint)
+
+
+def unknown_replica(cluster: CatalogCluster, name: str, *, position: int | None = None) -> Error:
+    """42704, with the names that there are in the cluster."""
+    known = ", ".join(r.name for r in cluster.replicas)
+    hint = f'Known in "{cluster.name}": {known}.' if known else f'"{cluster.name}" has no replicas.'
+    return make_error("42704", f'unknown cluster replica "{cluster.name}.{name}"', position=position, hint=hint)
 
 
 class CatalogView(Protocol):
@@ -83,6 +145,17 @@ class CatalogView(Protocol):
     @property
     def users(self) -> tuple[str, str]:
         """The names of the current user and of the session's user."""
+
+    @property
+    def cluster(self) -> str:
+        """The session's setting: the name of the cluster where it reads, and keeps what it makes."""
+
+    @property
+    def cluster_id(self) -> str | None:
+        """The id of that cluster; None if it is gone."""
+
+    def clusters(self) -> tuple[CatalogCluster, ...]:
+        """All clusters, ordered by name."""
 
     @property
     def creation_schema(self) -> str | None:

@@ -7,6 +7,7 @@ from typing import Final
 from eddyline.errors import make_error, unsupported
 from eddyline.expr.ir import Column, Expr
 from eddyline.sql.ast import AstNode, expect_fields, kind_of, name_list, unwrap
+from eddyline.sql.bind_clusters import cluster_of
 from eddyline.sql.catalog_view import CatalogItem, ItemKind
 from eddyline.sql.extensions import DefaultIndexSyntax
 from eddyline.sql.named_objects import existing_relation
@@ -29,7 +30,8 @@ def bind_create_index(binding: StatementBinding) -> Statement:
     elements = [unwrap(e) for e in node.index_params]
     keys = tuple(_key(e, on, binding) for e in elements)
     stem = "_".join([on.name, *map(_key_label, elements)])
-    return CreateIndex(on, keys, node.idxname or None, stem, node.if_not_exists)
+    cluster = cluster_of(binding.parsed, binding.catalog)
+    return CreateIndex(on, keys, node.idxname or None, stem, node.if_not_exists, cluster)
 
 
 def bind_default_index(binding: StatementBinding) -> Statement:
@@ -38,7 +40,8 @@ def bind_default_index(binding: StatementBinding) -> Statement:
     on = _indexable(syntax.relation, binding)
     positions = on.primary_key or tuple(range(len(on.columns)))
     keys = tuple(Column(i, on.columns[i].type) for i in positions)
-    return CreateIndex(on, keys, syntax.name, f"{on.name}_primary")
+    cluster = cluster_of(binding.parsed, binding.catalog, syntax.cluster)
+    return CreateIndex(on, keys, syntax.name, f"{on.name}_primary", cluster=cluster)
 
 
 def _refuse_clauses(node: AstNode) -> None:

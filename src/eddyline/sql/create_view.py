@@ -6,6 +6,7 @@ from postgast import pg_query_pb2
 
 from eddyline.errors import make_error, unsupported
 from eddyline.sql.ast import enum_name, expect_fields, name_list
+from eddyline.sql.bind_clusters import cluster_of
 from eddyline.sql.create_table import MAX_COLUMNS, named_columns
 from eddyline.sql.grammar import scan_tokens
 from eddyline.sql.named_objects import new_name
@@ -18,7 +19,10 @@ _COMMENTS = (pg_query_pb2.SQL_COMMENT, pg_query_pb2.C_COMMENT)
 
 
 def bind_create_view(binding: StatementBinding) -> Statement:
+    """A view is computed wherever it is read: the cluster that IN CLUSTER names has to be there, and that is all."""
     node = binding.parsed.node
+    if binding.parsed.cluster is not None:
+        cluster_of(binding.parsed, binding.catalog)
     if enum_name(node, "with_check_option") not in ("NO_CHECK_OPTION", ""):
         raise unsupported("WITH CHECK OPTION")
     if node.options:
@@ -51,7 +55,8 @@ def bind_create_materialized_view(binding: StatementBinding) -> Statement:
     columns = named_columns(query.names, query.types, given)
     _check_width(len(columns))
     text = query_text(binding.parsed.text)
-    return CreateMaterializedView(schema, name, columns, query.as_relation(), text, node.if_not_exists)
+    cluster = cluster_of(binding.parsed, binding.catalog)
+    return CreateMaterializedView(schema, name, columns, query.as_relation(), text, node.if_not_exists, cluster)
 
 
 def _check_width(columns: int) -> None:

@@ -5,12 +5,11 @@
     CREATE DEFAULT INDEX [name] [IN CLUSTER c] ON relation
     CREATE [UNIQUE] INDEX | [OR REPLACE] VIEW | MATERIALIZED VIEW … IN CLUSTER c …
     EXPLAIN [options] VIEW | MATERIALIZED VIEW | INDEX name, and EXPLAIN of the statements above
-    ALTER CLUSTER REPLICA c.r SET (name = value, …) | RESET (name, …) | RESET ALL, and SHOW CLUSTER REPLICA c.r
+    CREATE | ALTER | DROP CLUSTER [REPLICA], SHOW CLUSTER REPLICA: see ``cluster_syntax``
     COPY (SUBSCRIBE …) TO STDOUT [WITH (options)]
     DECLARE name CURSOR FOR SUBSCRIBE …, and FETCH … WITH (TIMEOUT [=] 'duration')
     SHOW TABLES | VIEWS | MATERIALIZED VIEWS | INDEXES | OBJECTS | SCHEMAS | COLUMNS [FROM | IN | ON name]
     SHOW CLUSTERS | CLUSTER REPLICAS
-    CREATE | ALTER | DROP CLUSTER [REPLICA], to be refused by their names
 
 The parts that PostgreSQL knows are parsed by PostgreSQL from a copy in which everything else is blanked, byte for
 byte, so that all locations stay byte offsets into the statement as written.  Extensions are looked for only in what
@@ -25,16 +24,10 @@ from typing import Any, Final, TypeAlias
 
 from google.protobuf.message import Message
 
-from eddyline.errors import NotSupportedError, make_error, unsupported
+from eddyline.errors import make_error
+from eddyline.sql.cluster_syntax import ClusterSyntax, cluster_statement
 from eddyline.sql.grammar import GrammarError
-from eddyline.sql.replica_statements import (
-    DEFAULT_REPLICA,
-    AlterReplicaSyntax,
-    ShowReplicaSyntax,
-    alter_replica,
-    show_replica,
-)
-from eddyline.sql.words import DEFAULT_CLUSTER, Words, blank, check_cluster, name_end, parse_single
+from eddyline.sql.words import Named, Words, blank, name_end, parse_single
 
 __all__ = [
     "AsOfSyntax",
@@ -45,6 +38,7 @@ __all__ = [
     "ExplainSyntax",
     "Extension",
     "FetchSyntax",
+    "InClusterSyntax",
     "ShowCreateSyntax",
     "ShowObjectsSyntax",
     "SubscribeSyntax",
@@ -73,6 +67,15 @@ class AsOfSyntax:
 class DefaultIndexSyntax:
     relation: Message
     name: str | None = None
+    cluster: Named | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class InClusterSyntax:
+    """A statement of PostgreSQL's with IN CLUSTER in addition."""
+
+    statement: Message
+    cluster: Named
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,23 +146,24 @@ Extension: TypeAlias = (
     | ExplainSyntax
     | ShowObjectsSyntax
     | ShowCreateSyntax
-    | AlterReplicaSyntax
-    | ShowReplicaSyntax
+    | ClusterSyntax
     | CopySubscribeSyntax
     | DeclareSubscribeSyntax
     | FetchSyntax
+    | InClusterSyntax
 )
 
 
-def recognise(source: str) -> Extension | Message | None:
+def recognise(source: str) -> Extension | None:
     """The extension statement that ``source`` is, or None.
 
-    A plain Node comes back where an extension was a mere addition (IN CLUSTER).  Raises ``GrammarError`` for a
-    statement that is an extension by its first words but malformed, 42704 for an unknown cluster, 0A000 for what would
-    make, change or drop one.
+    Raises ``GrammarError`` for a statement that is an extension by its first words but malformed.
     """
     words = Words(source)
     head = words.text(0)
+    of_clusters = cluster_statement(words)
+    if of_clusters is not None:
+        return of_clusters
     if head == "SUBSCRIBE":
         return _subscribe(words)
     if head == "COPY":
@@ -168,16 +172,10 @@ def recognise(source: str) -> Extension | Message | None:
         return _declare_subscribe(words)
     if head == "FETCH":
         return _fetch(words)
-    if words.match(0, "ALTER", "CLUSTER", "REPLICA"):
-        return alter_replica(words)
-    if head in ("CREATE", "ALTER", "DROP") and words.text(1) == "CLUSTER":
-        raise _fixed_clusters(words)
     if head == "CREATE":
         return _create(words)
     if head == "EXPLAIN":
         return _explain(source, words)
-    if words.match(0, "SHOW", "CLUSTER", "REPLICA"):
-        return show_replica(words)
     if head == "SHOW":
         return _show(words)
     return _as_of(words)
@@ -350,18 +348,7 @@ def _as_of(words: Words) -> AsOfSyntax | None:
     return AsOfSyntax(query, as_of)
 
 
-def _fixed_clusters(words: Words) -> NotSupportedError:
-    """0A000 that names the statement."""
-    what = " ".join(words.text(at) for at in range(3 if words.text(2) == "REPLICA" else 2))
-    return unsupported(
-        what,
-        position=words.char_position(0),
-        hint=f'There is one cluster, "{DEFAULT_CLUSTER}", with one replica, "{DEFAULT_REPLICA}"; '
-        "its workers and processes are said where the database is opened.",
-    )
-
-
-def _create(words: Words) -> Extension | Message | None:
+def _create(words: Words) -> Extension | None:
     if words.match(1, "DEFAULT", "INDEX"):
         return _default_index(words)
     kinds = {"INDEX", "VIEW"}
@@ -372,26 +359,26 @@ def _create(words: Words) -> Extension | Message | None:
     body = words.find("AS")
     if at < 0 or 0 <= body < at:
         return None
-    check_cluster(words, at + 2)
-    return parse_single(blank(words.data, words.start(at), words.end_before(at + 3)))
+    cluster = words.named(at + 2)
+    return InClusterSyntax(parse_single(blank(words.data, words.start(at), words.end_before(at + 3))), cluster)
 
 
 def _default_index(words: Words) -> DefaultIndexSyntax:
-    at, name = 3, None
+    at, name, cluster = 3, None, None
     if words.text(at) not in ("ON", "IN"):
         name, at = words.identifier(at), at + 1
     if words.match(at, "IN", "CLUSTER"):
-        check_cluster(words, at + 2)
+        cluster = words.named(at + 2)
         at += 3
     if words.text(at) != "ON":
         raise words.syntax_error(at)
     end = name_end(words, at + 1)
     if end < len(words.items):
         raise words.syntax_error(end)
-    return DefaultIndexSyntax(_range_var(words, at + 1, len(words.items)), name)
+    return DefaultIndexSyntax(_range_var(words, at + 1, len(words.items)), name, cluster)
 
 
-def _explain(source: str, words: Words) -> Extension | Message | None:
+def _explain(source: str, words: Words) -> Extension | None:
     at, options = 1, []
     if words.text(at) == "(":
         end = words.closing(at)

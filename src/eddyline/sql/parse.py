@@ -21,9 +21,10 @@ import postgast
 from google.protobuf.message import Message
 
 from eddyline.errors import DatabaseError, make_error
-from eddyline.sql.extensions import recognise
+from eddyline.sql.extensions import InClusterSyntax, recognise
 from eddyline.sql.grammar import GrammarError, check_depth, parse_nodes, scan_tokens
 from eddyline.sql.habits import habit_hint
+from eddyline.sql.words import Named
 
 __all__ = ["ParsedStatement", "parse"]
 
@@ -43,6 +44,7 @@ class ParsedStatement:
     ``node``: the protobuf message of that kind, or the extension.
     ``text``: the statement as written, without its semicolon and the blanks around it.
     ``source``: the text that the AST's locations refer to (I1); ``offset``: characters of the original before it.
+    ``cluster``: what IN CLUSTER names, with its position in ``source``.
     """
 
     text: str
@@ -50,6 +52,7 @@ class ParsedStatement:
     offset: int
     kind: str
     node: Any
+    cluster: Named | None = None
 
     def position(self, location: int) -> int | None:
         """The 1-based character position in the original text of an AST location; None for -1 (unknown)."""
@@ -158,8 +161,9 @@ def _parse_one(piece: str, offset: int) -> list[ParsedStatement]:
         if extension is None:
             error.hint = error.hint or habit_hint(piece)
             raise typed_error(error, piece, offset=offset) from error
-        if isinstance(extension, Message):
-            return [ParsedStatement(_trim(piece), piece, offset, *_unwrap(extension))]
+        if isinstance(extension, InClusterSyntax):
+            kind, node = _unwrap(extension.statement)
+            return [ParsedStatement(_trim(piece), piece, offset, kind, node, extension.cluster)]
         return [ParsedStatement(_trim(piece), piece, offset, type(extension).__name__, extension)]
 
 

@@ -10,7 +10,6 @@ from eddyline.sql.ast import AstNode, enum_name, expect_fields, kind_of, unwrap
 from eddyline.sql.parse import ParsedStatement
 from eddyline.sql.statement_binding import StatementBinding
 from eddyline.sql.statements import (
-    AlterReplica,
     AlterSystem,
     Begin,
     Commit,
@@ -26,13 +25,11 @@ from eddyline.sql.statements import (
     Set,
     SetTransaction,
     Show,
-    ShowReplica,
     Statement,
 )
 from eddyline.sql.type_names import type_of_name
 
 __all__ = [
-    "bind_alter_replica",
     "bind_alter_system",
     "bind_deallocate",
     "bind_discard",
@@ -40,9 +37,9 @@ __all__ = [
     "bind_prepare",
     "bind_set",
     "bind_show",
-    "bind_show_replica",
     "bind_transaction",
     "setting_change",
+    "setting_value",
 ]
 
 
@@ -94,7 +91,7 @@ def bind_set(binding: StatementBinding) -> Statement:
     name = str(node.name).lower()
     match enum_name(node, "kind"):
         case "VAR_SET_VALUE":
-            return Set(name, tuple(_setting_value(arg, parsed) for arg in node.args), node.is_local)
+            return Set(name, tuple(setting_value(arg, parsed) for arg in node.args), node.is_local)
         case "VAR_SET_DEFAULT":
             return Set(name, None, node.is_local)
         case "VAR_RESET":
@@ -120,7 +117,7 @@ def setting_change(node: AstNode, parsed: ParsedStatement) -> tuple[str | None, 
     name = str(node.name).lower()
     match enum_name(node, "kind"):
         case "VAR_SET_VALUE":
-            return name, tuple(_setting_value(arg, parsed) for arg in node.args)
+            return name, tuple(setting_value(arg, parsed) for arg in node.args)
         case "VAR_RESET_ALL":
             return None, None
         case "VAR_SET_DEFAULT" | "VAR_RESET":
@@ -131,23 +128,8 @@ def setting_change(node: AstNode, parsed: ParsedStatement) -> tuple[str | None, 
             raise unsupported("SET … FROM CURRENT")
 
 
-def bind_alter_replica(binding: StatementBinding) -> Statement:
-    """ALTER CLUSTER REPLICA SET and RESET; of what is set twice, the last counts."""
-    parsed, syntax = binding.parsed, binding.parsed.node
-    if syntax.reset is None:
-        return AlterReplica(None)
-    changes: dict[str, tuple[str, ...] | None] = dict.fromkeys(map(str, syntax.reset))
-    for node in syntax.assignments:
-        given = enum_name(node, "kind") == "VAR_SET_VALUE"  # or it is DEFAULT
-        changes[str(node.name).lower()] = tuple(_setting_value(a, parsed) for a in node.args) if given else None
-    return AlterReplica(changes)
-
-
-def bind_show_replica(_binding: StatementBinding) -> Statement:
-    return ShowReplica()
-
-
-def _setting_value(node: AstNode, parsed: ParsedStatement) -> str:
+def setting_value(node: AstNode, parsed: ParsedStatement) -> str:
+    """A constant of SET as text; 0A000 for anything else."""
     if kind_of(node) != "a_const":
         raise unsupported("SET to an expression")
     value = node.a_const

@@ -10,7 +10,7 @@ from eddyline.errors import make_error
 from eddyline.expr.describe import describe
 from eddyline.repr.types import TEXT
 from eddyline.sql.ast import AstNode
-from eddyline.sql.catalog_view import CatalogItem, CatalogView, ColumnDef, ItemKind
+from eddyline.sql.catalog_view import DEFAULT_CLUSTER_ID, CatalogItem, CatalogView, ColumnDef, ItemKind
 from eddyline.sql.grammar import scan_tokens
 from eddyline.sql.named_objects import ARTICLES, Locate, existing_relation
 from eddyline.sql.statements import ShowObjects
@@ -42,12 +42,20 @@ def _statement(item: CatalogItem, name: str, catalog: CatalogView) -> str:
             on = catalog.item(item.on or "")
             assert on is not None  # an index goes with what it is on
             keys = ", ".join(describe(key, [quoted(c.name) for c in on.columns]) for key in item.keys)
-            return f"CREATE INDEX {quoted(item.name)} ON {_qualified(on)} ({keys})"
+            return f"CREATE INDEX {quoted(item.name)}{_in_cluster(item, catalog)} ON {_qualified(on)} ({keys})"
         case _ if item.definition is None:
             raise make_error("42809", f'"{item.name}" is part of the system: no statement makes it')
         case _:
             columns = ", ".join(quoted(c.name) for c in item.columns)
-            return f"CREATE {item.kind.value.upper()} {name} ({columns}) AS {item.definition}"
+            cluster = _in_cluster(item, catalog) if item.kind is ItemKind.MATERIALIZED_VIEW else ""
+            return f"CREATE {item.kind.value.upper()} {name} ({columns}){cluster} AS {item.definition}"
+
+
+def _in_cluster(item: CatalogItem, catalog: CatalogView) -> str:
+    """Empty for the cluster where it would be without being told."""
+    if item.cluster == DEFAULT_CLUSTER_ID:
+        return ""
+    return "".join(f" IN CLUSTER {quoted(c.name)}" for c in catalog.clusters() if c.id == item.cluster)
 
 
 def _table_parts(item: CatalogItem) -> list[str]:

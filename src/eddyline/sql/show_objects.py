@@ -7,14 +7,12 @@ from typing import Final
 from eddyline.errors import make_error
 from eddyline.expr.describe import describe
 from eddyline.expr.ir import LiteralValue
-from eddyline.repr.types import BOOLEAN, TEXT
+from eddyline.repr.types import BIGINT, BOOLEAN, TEXT
 from eddyline.sql.ast import AstNode
 from eddyline.sql.catalog_view import CatalogItem, CatalogView, ItemKind
 from eddyline.sql.extensions import ShowObjectsSyntax
 from eddyline.sql.named_objects import Locate, existing_relation
-from eddyline.sql.replica_statements import DEFAULT_REPLICA
 from eddyline.sql.statements import ShowObjects
-from eddyline.sql.words import DEFAULT_CLUSTER
 
 __all__ = ["BARE_LISTINGS", "bind_show_objects"]
 
@@ -23,6 +21,7 @@ Rows = tuple[tuple[LiteralValue, ...], ...]
 #: ``SHOW name`` that is a listing although PostgreSQL's grammar reads it as a setting.
 BARE_LISTINGS: Final = frozenset(["tables", "views", "indexes", "objects", "schemas", "clusters"])
 
+_REPLICA_COLUMNS: Final = ("cluster", "replica", "workers", "processes")
 _KINDS: Final = {
     "tables": (ItemKind.TABLE,),
     "views": (ItemKind.VIEW,),
@@ -37,9 +36,11 @@ def bind_show_objects(syntax: ShowObjectsSyntax, catalog: CatalogView, locate: L
         case "schemas":
             return ShowObjects(("name",), (TEXT,), tuple((name,) for name in catalog.schema_names()))
         case "clusters":
-            return ShowObjects(("name", "replicas"), (TEXT,) * 2, ((DEFAULT_CLUSTER, DEFAULT_REPLICA),))
+            rows: Rows = tuple((c.name, ", ".join(r.name for r in c.replicas)) for c in catalog.clusters())
+            return ShowObjects(("name", "replicas"), (TEXT,) * 2, rows)
         case "cluster replicas":
-            return ShowObjects(("cluster", "replica"), (TEXT,) * 2, ((DEFAULT_CLUSTER, DEFAULT_REPLICA),))
+            rows = tuple((c.name, r.name, r.workers, r.processes) for c in catalog.clusters() for r in c.replicas)
+            return ShowObjects(_REPLICA_COLUMNS, (TEXT, TEXT, BIGINT, BIGINT), rows)
         case "columns":
             return _columns(syntax, catalog, locate)
         case "indexes":
@@ -74,8 +75,9 @@ def _indexes(syntax: ShowObjectsSyntax, catalog: CatalogView, locate: Locate) ->
         indexes = catalog.indexes_on(existing_relation(range_var, catalog, locate).id)
     else:
         indexes = tuple(i for i in _listed(range_var, catalog, locate) if i.kind is ItemKind.INDEX)
-    rows = tuple((i.name, i.schema, *_indexed(i, catalog)) for i in indexes)
-    return ShowObjects(("name", "schema", "on", "key"), (TEXT,) * 4, rows)
+    clusters = {c.id: c.name for c in catalog.clusters()}
+    rows = tuple((i.name, i.schema, *_indexed(i, catalog), clusters.get(i.cluster)) for i in indexes)
+    return ShowObjects(("name", "schema", "on", "key", "cluster"), (TEXT,) * 5, rows)
 
 
 def _indexed(index: CatalogItem, catalog: CatalogView) -> tuple[str, str]:

@@ -14,7 +14,8 @@ from typing import Any, Final, TypeAlias
 from eddyline.expr.ir import Expr, LiteralValue
 from eddyline.plan.relation import Relation
 from eddyline.repr.types import SqlType
-from eddyline.sql.catalog_view import CatalogItem, ColumnDef, ItemKind
+from eddyline.sql.catalog_view import DEFAULT_CLUSTER_ID, CatalogItem, ColumnDef, ItemKind
+from eddyline.sql.cluster_statements import ClusterStatement, ShowReplica
 from eddyline.sql.query import BoundQuery
 from eddyline.sql.role_statements import (
     AlterDefaultPrivileges,
@@ -268,24 +269,28 @@ class CreateView:
 
 @dataclass(frozen=True, slots=True)
 class CreateMaterializedView:
+    """``cluster``: its id."""
+
     schema: str
     name: str
     columns: tuple[ColumnDef, ...]
     relation: Relation
     definition: str
     if_not_exists: bool = False
+    cluster: str = DEFAULT_CLUSTER_ID
 
 
 @dataclass(frozen=True, slots=True)
 class CreateIndex:
     """``keys`` are over the columns of ``on``.  ``name`` is None when the catalog should choose one; it then starts
-    from ``name_stem``.  The index lives in the schema of ``on``."""
+    from ``name_stem``.  The index lives in the schema of ``on``.  ``cluster``: its id."""
 
     on: CatalogItem
     keys: tuple[Expr, ...]
     name: str | None = None
     name_stem: str = ""
     if_not_exists: bool = False
+    cluster: str = DEFAULT_CLUSTER_ID
 
 
 @dataclass(frozen=True, slots=True)
@@ -447,18 +452,6 @@ class AlterSystem:
 
 
 @dataclass(frozen=True, slots=True)
-class AlterReplica:
-    """Settings of the replica alone, by name; None: the database's.  ``changes`` None: all of them are."""
-
-    changes: Mapping[str, tuple[str, ...] | None] | None
-
-
-@dataclass(frozen=True, slots=True)
-class ShowReplica:
-    """The settings that hold for the replica, and where each comes from."""
-
-
-@dataclass(frozen=True, slots=True)
 class Show:
     """``name`` "all": every setting."""
 
@@ -524,7 +517,7 @@ Statement: TypeAlias = (
     | CloseCursor
     | Set
     | AlterSystem
-    | AlterReplica
+    | ClusterStatement
     | ShowReplica
     | Show
     | Reset

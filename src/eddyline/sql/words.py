@@ -8,16 +8,14 @@ from typing import Final
 from google.protobuf.message import Message
 from postgast import pg_query_pb2
 
-from eddyline.errors import Error, make_error
 from eddyline.sql.grammar import GrammarError, parse_nodes, scan_tokens
 
-__all__ = ["DEFAULT_CLUSTER", "Word", "Words", "blank", "check_cluster", "name_end", "parse_single", "unknown_cluster"]
+__all__ = ["Named", "Word", "Words", "blank", "name_end", "parse_single"]
 
-#: The one cluster there is.
-DEFAULT_CLUSTER: Final = "default"
 _COMMENTS: Final = (pg_query_pb2.SQL_COMMENT, pg_query_pb2.C_COMMENT)
 _NO_KEYWORD: Final = pg_query_pb2.NO_KEYWORD
 _QUOTE: Final = ord('"')
+_NAME_BYTES: Final = 63
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +29,14 @@ class Word:
     start: int
     end: int
     depth: int
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """A name, and where it stands: the 1-based position of its first character in the text that it was read from."""
+
+    name: str
+    position: int
 
 
 class Words:
@@ -105,6 +111,22 @@ class Words:
             raise self.syntax_error(at)
         return raw.lower()
 
+    def named(self, at: int) -> Named:
+        """The name at token ``at``, as long as PostgreSQL's can be; a syntax error for anything else."""
+        name = self.identifier(at).encode()[:_NAME_BYTES].decode(errors="ignore")
+        return Named(name, self.char_position(at))
+
+    def check_end(self, at: int) -> None:
+        """A syntax error unless the statement ends before token ``at``."""
+        if at < len(self.items):
+            raise self.syntax_error(at)
+
+    def listed(self, first: int, last: int) -> list[tuple[int, int]]:
+        """Tokens ``first:last``, which a bracket closes, split at the commas between them."""
+        depth = self.items[last].depth + 1
+        commas = [i for i in range(first, last) if self.text(i) == "," and self.items[i].depth == depth]
+        return list(zip([first, *(comma + 1 for comma in commas)], [*commas, last], strict=True))
+
 
 def blank(data: bytes, start: int, end: int) -> bytes:
     """``data`` with bytes ``start:end`` as spaces."""
@@ -117,19 +139,6 @@ def parse_single(data: bytes) -> Message:
     if len(nodes) != 1:
         raise GrammarError("syntax error at end of input", "42601", len(data.decode()) + 1)
     return nodes[0][2]
-
-
-def check_cluster(words: Words, at: int) -> None:
-    """42704 unless token ``at`` names the cluster."""
-    name = words.identifier(at)
-    if name != DEFAULT_CLUSTER:
-        raise unknown_cluster(name, position=words.char_position(at))
-
-
-def unknown_cluster(name: str, *, position: int | None = None) -> Error:
-    """42704."""
-    hint = f'There is one cluster, "{DEFAULT_CLUSTER}".'
-    return make_error("42704", f'unknown cluster "{name}"', position=position, hint=hint)
 
 
 def name_end(words: Words, at: int) -> int:

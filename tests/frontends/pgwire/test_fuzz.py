@@ -148,7 +148,7 @@ def settle(backend: Backend) -> list[tuple[str, bytes]]:
 def check_nothing_kept(host: FuzzHost, backend: Backend) -> None:
     backend.close()
     assert not [t for t in threading.enumerate() if t.name == "eddyline-copy-in"]
-    assert host.engine.locks._owners == {} and host.engine._feeds == {}
+    assert host.engine.locks._owners == {} and host.engine._control.feeds == {}
     for session in host.sessions:
         assert session._transaction is None and session._running.idle
 

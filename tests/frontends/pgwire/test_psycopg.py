@@ -150,6 +150,22 @@ def test_wide_results_and_none(pg: Connection) -> None:
     assert pg.execute("SELECT FROM nothing").fetchall() == []
 
 
+def test_a_client_begins_in_the_cluster_that_it_asks_for(served: ServedDatabase, pg: Connection, schema: str) -> None:
+    pg.execute("CREATE CLUSTER wired")
+    pg.execute("CREATE TABLE t (k int, v int)")
+    pg.execute("INSERT INTO t VALUES (1, 10)")
+    pg.execute("CREATE INDEX i IN CLUSTER wired ON t (k)")
+    with psycopg.connect(served.url, options=f"-c search_path={schema} -c cluster=wired") as there:
+        assert there.execute("SHOW cluster").fetchall() == [("wired",)]
+        for _ in range(8):  # it is prepared on the way
+            assert there.execute("SELECT v FROM t WHERE k = %s", [1]).fetchall() == [(10,)]
+        (first, *_) = there.execute("EXPLAIN SELECT v FROM t WHERE k = 1").fetchall()
+        assert "lookup in index i" in str(first)
+    pg.execute("DROP CLUSTER wired CASCADE")
+    with pytest.raises(psycopg.OperationalError, match='unknown cluster "wired"'):
+        psycopg.connect(served.url, options="-c cluster=wired")
+
+
 def test_user_and_database_may_be_any(served: ServedDatabase) -> None:
     with psycopg.connect(host=served.host, port=served.port, user="somebody", dbname="anything") as connection:
         assert connection.execute("SELECT 1").fetchone() == (1,)

@@ -88,9 +88,9 @@ EXPLAIN SELECT nope FROM orders;
 --> ERROR 42703: column "nope" does not exist
 
 SHOW INDEXES;
---> name | schema | on | key
---> customers_cust | public | customers | cust
---> spend_cust | public | spend | cust
+--> name | schema | on | key | cluster
+--> customers_cust | public | customers | cust | default
+--> spend_cust | public | spend | cust | default
 
 -- What is left to do once the rows are there: order and cut them.
 EXPLAIN SELECT id FROM orders ORDER BY amount DESC, id LIMIT 10 OFFSET 2;

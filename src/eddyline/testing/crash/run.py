@@ -202,7 +202,7 @@ def _checked(
 
 
 def _takeovers(engine: Engine) -> int:
-    hosts = engine.replica_processes
+    hosts = engine.first_replica.processes
     return 0 if hosts is None else hosts.takeovers
 
 

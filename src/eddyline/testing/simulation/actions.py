@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from eddyline.controller.events import PeekAnswered
+from eddyline.controller.instance import FIRST_CLUSTER
 from eddyline.plan.dataflow import Arrange, DataflowDescription, ExportIndex, ImportIndex, ImportSource, Operator
 from eddyline.plan.facts import IndexFacts
 from eddyline.plan.lower import lower_index, lower_materialized_view
 from eddyline.plan.relation import Get, Relation
+from eddyline.plan.traverse import gets
 from eddyline.protocol.messages import Status
 from eddyline.repr.time import EMPTY, MIN_TIME, Time
 from eddyline.testing.interpret import Row
 from eddyline.testing.process_group import ProcessGroup
-from eddyline.testing.simulation.companion import COMPANION
+from eddyline.testing.simulation.companion import SECOND_CLUSTER
 from eddyline.testing.simulation.definitions import PAIR, Definition, defined
 from eddyline.testing.simulation.linearizability import Write
 from eddyline.testing.simulation.reads import cancel, cancel_read, lookup_now, read_index, read_one_shot, take_answer
@@ -22,6 +24,7 @@ from eddyline.testing.simulation.world import Index, World, rows_batch
 __all__ = [
     "ACTIONS",
     "COMPANION_ACTIONS",
+    "NEIGHBOUR_ACTIONS",
     "PROCESS_ACTIONS",
     "Action",
     "close_time",
@@ -29,6 +32,7 @@ __all__ = [
     "companion_comes",
     "create_table",
     "drop",
+    "neighbour_comes",
     "restart",
     "tell_processes",
     "wait_idle",
@@ -144,11 +148,18 @@ def create_view(world: World) -> None:
     if planned is None or not _room(world):
         return
     relation, definition, facts = planned
-    id = world.fresh()
-    at = world.controller.create_dataflow(_described(id, lower_materialized_view(relation, id, facts)))
+    id, cluster = world.fresh(), FIRST_CLUSTER
+    reads = gets(relation)
+    if world.neighbour is not None and reads <= world.tables.keys() | world.views.keys() and world.rng.random() < 0.6:
+        cluster, facts = SECOND_CLUSTER, []
+        world.apart.add(id)
+        over = reads & (world.views.keys() - world.apart)
+        world.coverage["clusters: a view of the second over one of the first"] += bool(over)
+    operators = lower_materialized_view(relation, id, facts)
+    at = world.controller.create_dataflow(_described(id, operators), cluster=cluster)
     world.views[id] = definition
     world.written[id] = MIN_TIME
-    world.note(f"materialized view {id} at {at}")
+    world.note(f"materialized view {id} at {at} in cluster {cluster}")
 
 
 def create_reexport(world: World) -> None:
@@ -206,6 +217,7 @@ def drop(world: World, id: str) -> None:
         drop(world, dependent.id)
     world.tables.pop(id, None)
     world.views.pop(id, None)
+    world.apart.discard(id)
     world.indexes.pop(id, None)
     world.controller.drop(id)
     world.note(f"drop {id}")
@@ -356,9 +368,27 @@ def companion_goes(world: World) -> None:
     companion.go()
     _count(world, "replicas: the second lost")
     world.note("the second replica is lost")
-    for event in world.controller.process_response(Status("lost", fatal=True), COMPANION):
+    for event in companion.process(Status("lost", fatal=True)):
         if isinstance(event, PeekAnswered):
             take_answer(world, event.response)
+
+
+def neighbour_comes(world: World) -> None:
+    """The replica of the second cluster, which is built anew."""
+    if world.neighbour is not None and not world.neighbour.there:
+        world.neighbour.come()
+        world.note("the second cluster's replica comes")
+
+
+def neighbour_goes(world: World) -> None:
+    """The second cluster loses its replica; what reads its views waits."""
+    neighbour = world.neighbour
+    if neighbour is None or not neighbour.there:
+        return
+    neighbour.go()
+    world.coverage["clusters: the second lost"] += 1
+    world.note("the second cluster's replica is lost")
+    neighbour.process(Status("lost", fatal=True))
 
 
 #: with the relative frequency of each; a seed changes them
@@ -388,3 +418,5 @@ ACTIONS: dict[Action, float] = {
 PROCESS_ACTIONS: dict[Action, float] = {disconnect: 3, lose_process: 0.8, wait_idle: 1}
 #: where there may be a second replica
 COMPANION_ACTIONS: dict[Action, float] = {companion_comes: 6, companion_goes: 3}
+#: where there is a second cluster
+NEIGHBOUR_ACTIONS: dict[Action, float] = {neighbour_comes: 6, neighbour_goes: 3, create_view: 4}

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 
-__all__ = ["COMPANION_SITUATIONS", "PAIR_SITUATIONS", "PROCESS_SITUATIONS", "SITUATIONS", "Coverage"]
+__all__ = [
+    "COMPANION_SITUATIONS",
+    "NEIGHBOUR_SITUATIONS",
+    "PAIR_SITUATIONS",
+    "PROCESS_SITUATIONS",
+    "SITUATIONS",
+    "Coverage",
+]
 
 Coverage = Counter[str]
 
@@ -55,6 +62,12 @@ COMPANION_SITUATIONS = (
     "replicas: answered by the second",
     "replicas: the second lost",
     "replicas: the second lost: with reads open",
+)
+#: where there is a second cluster
+NEIGHBOUR_SITUATIONS = (
+    "clusters: a view of the second over one of the first",
+    "clusters: a view of the second is read",
+    "clusters: the second lost",
 )
 #: of replicas of several processes
 PROCESS_SITUATIONS = (

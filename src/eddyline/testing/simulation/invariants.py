@@ -14,7 +14,7 @@ from eddyline.compute.log_rows import LogRow, dataflow_rows
 from eddyline.compute.pair import Pair
 from eddyline.compute.sharing import LOG_INCARNATION, Slot
 from eddyline.compute.worker import Worker
-from eddyline.controller.instance import FIRST_REPLICA
+from eddyline.controller.instance import FIRST_CLUSTER, FIRST_REPLICA
 from eddyline.protocol.logs import ACTIVE_PEEKS, LOGS, PEEK_DURATIONS
 from eddyline.repr.ids import is_log
 from eddyline.repr.time import EMPTY, MIN_TIME, Time
@@ -237,7 +237,7 @@ class Invariants:
             for id, peer in reader.traces.items():
                 trace = peer.arrangement.oks._trace
                 if is_log(id):  # of which a new connection's controller knows nothing at first
-                    told = controller._instance.replicas[FIRST_REPLICA].logs.get(id, MIN_TIME)
+                    told = controller._instances[FIRST_CLUSTER].replicas[FIRST_REPLICA].logs.get(id, MIN_TIME)
                     require(peer.since >= told, "i03", f"the reader of {id} is at {peer.since}, and was told {told}")
                     continue
                 told = controller._collections[id].since

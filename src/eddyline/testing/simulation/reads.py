@@ -251,6 +251,7 @@ def _count(world: World, read: PendingRead, answer: Answer) -> None:
     c["answer: at a past time"] += read.kind == "past" and newer < len(world.write_times)
     c["answer: waited for a later write"] += read.waited
     c["cancel: answered before"] += read.canceled
+    c["clusters: a view of the second is read"] += not world.apart.isdisjoint(read.over)
     if read.transient is None:
         c["placeholder: peek answered"] += read.over_placeholder
         return

@@ -18,6 +18,7 @@ from eddyline.protocol.soft_assertion import handled_by
 from eddyline.testing.simulation.actions import (
     ACTIONS,
     COMPANION_ACTIONS,
+    NEIGHBOUR_ACTIONS,
     PROCESS_ACTIONS,
     Action,
     close_time,
@@ -25,6 +26,7 @@ from eddyline.testing.simulation.actions import (
     companion_comes,
     create_table,
     drop,
+    neighbour_comes,
     restart,
     tell_processes,
     wait_idle,
@@ -36,7 +38,14 @@ from eddyline.testing.simulation.linearizability import check_linearizable
 from eddyline.testing.simulation.reads import read_all_now, take_answer
 from eddyline.testing.simulation.world import SimulationError, World
 
-__all__ = ["SEEDS_PER_TWO_PROCESSES", "SEEDS_PER_TWO_REPLICAS", "STEPS", "SeedFailedError", "run_seed"]
+__all__ = [
+    "SEEDS_PER_TWO_CLUSTERS",
+    "SEEDS_PER_TWO_PROCESSES",
+    "SEEDS_PER_TWO_REPLICAS",
+    "STEPS",
+    "SeedFailedError",
+    "run_seed",
+]
 
 #: enough for what is asked to be answered, and for what is built to be dropped
 STEPS = 220
@@ -45,6 +54,8 @@ STEPS = 220
 SEEDS_PER_TWO_PROCESSES = 5
 #: one of so many has a second replica
 SEEDS_PER_TWO_REPLICAS = 6
+#: one of so many has a second cluster
+SEEDS_PER_TWO_CLUSTERS = 6
 
 _SETTLING_ROUNDS = 60
 _TOLD = 60
@@ -73,7 +84,8 @@ def run_seed(
         processes = 2 if seed % SEEDS_PER_TWO_PROCESSES == SEEDS_PER_TWO_PROCESSES - 1 else 1
     each = max(1, (chosen if workers is None else workers) // processes)
     accompanied = seed % SEEDS_PER_TWO_REPLICAS == SEEDS_PER_TWO_REPLICAS - 1
-    world = World(rng, each, interactive, Counter(), processes, accompanied)
+    neighboured = seed % SEEDS_PER_TWO_CLUSTERS == SEEDS_PER_TWO_CLUSTERS - 2
+    world = World(rng, each, interactive, Counter(), processes, accompanied, neighboured)
     world.coverage["processes: two"] += processes == 2
     stepper = _Stepper(world)
     try:
@@ -82,7 +94,7 @@ def run_seed(
     except Exception as error:
         told = "\n".join(world.log[-_TOLD:])
         runtimes = "two runtimes" if interactive else "one runtime"
-        beside = "two replicas, " if accompanied else ""
+        beside = ("two replicas, " if accompanied else "") + ("two clusters, " if neighboured else "")
         layout = f"{beside}{processes} processes with {world.workers} workers, {runtimes}, {steps} steps"
         raise SeedFailedError(
             f"seed {seed} ({layout}), step {world.step}: {type(error).__name__}: {error}\n{told}"
@@ -111,6 +123,8 @@ class _Habits:
         actions = ACTIONS if world.processes == 1 else ACTIONS | PROCESS_ACTIONS
         if world.accompanied:
             actions = actions | COMPANION_ACTIONS
+        if world.neighboured:
+            actions = actions | NEIGHBOUR_ACTIONS
         frequencies = [weight * rng.choice((0.2, 1, 1, 3)) for weight in actions.values()]
         return _Habits(list(actions), frequencies, rng.choice((0.15, 0.3, 0.45)), rng.choice((0.05, 0.15, 0.3)))
 
@@ -151,8 +165,9 @@ class _Stepper:
     def _work(self) -> None:
         """One step of a worker or lane that has something to do, or one delivery, if one of three has."""
         world = self._world
-        if world.companion is not None and world.rng.random() < 0.5:
-            world.companion.work(world.rng.choice((0, 1, 1, 4)))
+        for replica in world.beside:
+            if world.rng.random() < 0.5:
+                replica.work(world.rng.choice((0, 1, 1, 4)))
         for driven in world.rng.choices(self._driven, self._speeds, k=3):
             moved = world.drive(driven)
             self._fails_by_injection_only()
@@ -170,6 +185,9 @@ class _Stepper:
         if world.companion is not None:
             for response in world.companion.responses(most):
                 self._process(response, COMPANION)
+        if world.neighbour is not None:
+            for response in world.neighbour.responses(most):
+                world.neighbour.process(response)
         for response in world.responses(most) if world.attached else ():
             events = self._process(response, FIRST_REPLICA)
             if any(isinstance(e, ReplicaFailed) for e in events):
@@ -216,20 +234,21 @@ class _Stepper:
         self._settle()
         wait_idle(world)
         self._settle()
-        if not world.replica.at_rest() or not (world.companion is None or world.companion.at_rest()):
+        if not world.replica.at_rest() or not all(replica.at_rest() for replica in world.beside):
             raise SimulationError("something is left behind on the replica")
         if world.store.ids():
             raise SimulationError(f"left behind in storage: {world.store.ids()}")
         tell_processes(world)
         world.replica.close()
-        if world.companion is not None:
-            world.companion.go()
+        for replica in world.beside:
+            replica.go()
 
     def _settle(self) -> None:
         world = self._world
         for _ in range(_SETTLING_ROUNDS):
             restart(world)
             companion_comes(world)
+            neighbour_comes(world)
             quiet = not world.told.let_go()
             quiet &= not self._everyone()
             self._fails_by_injection_only()
@@ -248,7 +267,7 @@ class _Stepper:
             for driven in self._driven:
                 moved |= world.drive(driven)
                 self._invariants.after_step(driven)
-            if world.companion is not None:
-                moved |= world.companion.work(1)
+            for replica in world.beside:
+                moved |= replica.work(1)
             ever |= moved
         return ever

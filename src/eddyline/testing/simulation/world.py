@@ -20,6 +20,7 @@ from eddyline.compute.runtime import Runtime
 from eddyline.compute.solo import Solo
 from eddyline.controller.controller import Controller
 from eddyline.controller.holds import ReadHolds
+from eddyline.controller.instance import FIRST_REPLICA
 from eddyline.expr.ir import LiteralValue
 from eddyline.protocol.messages import Frontiers, PeekResponse, Response, Status
 from eddyline.repr.batch import Batch
@@ -27,7 +28,7 @@ from eddyline.repr.time import MIN_TIME
 from eddyline.storage.store import TableStore
 from eddyline.testing.interpret import Row
 from eddyline.testing.process_group import GroupSettings, Mover, ProcessGroup
-from eddyline.testing.simulation.companion import Companion
+from eddyline.testing.simulation.companion import SECOND_CLUSTER, Companion
 from eddyline.testing.simulation.coverage import Coverage
 from eddyline.testing.simulation.definitions import PAIR, Definition
 from eddyline.testing.simulation.hesitation import Hesitation
@@ -120,12 +121,16 @@ class World:
     processes: int = 1
     #: whether there is a second replica, which comes and goes
     accompanied: bool = False
+    #: whether there is a second cluster, whose replica comes and goes
+    neighboured: bool = False
     step: int = 0
     #: the newest commit
     now: int = 0
     tables: dict[str, Definition] = field(default_factory=dict)
     #: materialized views
     views: dict[str, Definition] = field(default_factory=dict)
+    #: those of the second cluster
+    apart: set[str] = field(default_factory=set)
     indexes: dict[str, Index] = field(default_factory=dict)
     #: exports of one dataflow with more than one
     siblings: dict[str, str] = field(default_factory=dict)
@@ -158,8 +163,18 @@ class World:
         self.companion = Companion(self._beside, self.controller, rng) if self.accompanied else None
         if self.companion is not None:
             self.companion.come()
+        self.neighbour: Companion | None = None
+        if self.neighboured:
+            self.controller.create_cluster(SECOND_CLUSTER)
+            self.neighbour = Companion(self._beside, self.controller, rng, FIRST_REPLICA, SECOND_CLUSTER)
+            self.neighbour.come()
 
     # -- the replica
+
+    @property
+    def beside(self) -> list[Companion]:
+        """The replicas beside the one that the invariants are looked at on."""
+        return [each for each in (self.companion, self.neighbour) if each is not None]
 
     def _beside(self, clock: Callable[[], int]) -> Pair | Solo:
         """A replica of one process."""
