@@ -136,7 +136,7 @@ def _measure_build(
                     _build(db, query)
             except eddyline.NotSupportedError as error:
                 return BuildFigures(query, missing=str(error))
-            mine = _read(db, query)
+            mine = _rows(_read(db, query))
             db.execute(f"DROP VIEW {query}")
             with theirs.timed():
                 answer = other.sql(QUERIES[query]).to_arrow_table()
@@ -166,7 +166,10 @@ def _build(db: eddyline.Connection, query: str) -> None:
 def _measure_refresh(
     db: eddyline.Connection, found: dict[str, pa.Table], refreshes: Sequence[Refresh], queries: Sequence[str]
 ) -> RefreshFigures:
-    """A strict read of every view after the changes of a round: it waits until the view has taken them."""
+    """A strict read of every view after the changes of a round: it waits until the view has taken them.
+
+    Both give their answers as Arrow tables.
+    """
     for query in queries:
         _build(db, query)
     ours, theirs = _Taken(), _Taken()
@@ -181,9 +184,9 @@ def _measure_refresh(
                     db.delete(name, table)
             mine = {query: _read(db, query) for query in queries}
         with reference(found) as other, theirs.timed():
-            answers = {query: _rows(other.sql(QUERIES[query]).to_arrow_table()) for query in queries}
+            answers = {query: other.sql(QUERIES[query]).to_arrow_table() for query in queries}
         for query in queries:
-            _check(query, mine[query], answers[query])
+            _check(query, _rows(mine[query]), _rows(answers[query]))
     for query in queries:
         db.execute(f"DROP VIEW {query}")
     ratio, cpu_ratio = theirs.over(ours)
@@ -198,8 +201,8 @@ def _measure_refresh(
     )
 
 
-def _read(db: eddyline.Connection, query: str) -> Rows:
-    return [tuple(row) for row in db.execute(f"SELECT * FROM {query}").fetchall()]
+def _read(db: eddyline.Connection, query: str) -> pa.Table:
+    return db.execute(f"SELECT * FROM {query}").arrow()
 
 
 def _rows(table: pa.Table) -> Rows:

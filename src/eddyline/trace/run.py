@@ -61,6 +61,7 @@ class Run:
     """Updates with lower <= time < upper (before advancing to ``since``); see the module's invariants."""
 
     __slots__ = (
+        "_nbytes",
         "_retractions",
         "columns",
         "descriptors",
@@ -101,7 +102,7 @@ class Run:
         self.lower = lower
         self.upper = upper
         self.since = since
-        self._retractions = -1
+        self._retractions = self._nbytes = -1
         #: runs of one level are within a factor of four in length
         self.level = len(times).bit_length() >> 1
         described = describe(columns, cell_kinds(layout.types)) if descriptors is None else descriptors
@@ -148,8 +149,10 @@ class Run:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the live rows."""
-        return 32 * len(self) + sum(int(c.nbytes) for c in self.columns)
+        """Bytes of the live rows.  O(columns) the first time; a race counts them twice, alike."""
+        if self._nbytes < 0:
+            self._nbytes = 32 * len(self) + sum(int(c.nbytes) for c in self.columns)
+        return self._nbytes
 
     def rebounded(self, lower: Frontier, upper: Frontier) -> Run:
         """The same rows with other bounds, by reference."""
