@@ -40,7 +40,9 @@ def main() -> None:
     text = report.text()
     sys.stdout.write(text)
     if set(parts) == set(_PARTS) or arguments.write:
-        (arguments.write or _PAGE).write_text(text)
+        page: Path = arguments.write or _PAGE
+        page.write_text(text)
+        page.with_suffix(".json").write_bytes(report.samples())
 
 
 def _arguments() -> argparse.Namespace:
@@ -51,7 +53,11 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument(
         "--pathway", default=sys.executable if has_pathway else None, help="an interpreter that has Pathway"
     )
-    parser.add_argument("--write", type=Path, help=f"where the page goes (default: {_PAGE.name} if all parts ran)")
+    parser.add_argument(
+        "--write",
+        type=Path,
+        help=f"where the page goes, and its samples beside it as .json (default: {_PAGE.name} if all parts ran)",
+    )
     return parser.parse_args()
 
 

@@ -10,11 +10,27 @@ from datetime import date
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+import msgspec
+import numpy as np
+
 from bench.catalog import CatalogFigures
 from bench.changes import ChangeFigures
 from bench.footprint import FootprintFigures
+from bench.isolation.targets import Targets
 from bench.memory import HydrationFigures
+from bench.reads import LookupRates
 from bench.server.page import SERVER_TEXT, ServerFigures, server_lines
+from bench.speed_targets import (
+    aggregate_targets,
+    catalog_targets,
+    change_targets,
+    footprint_targets,
+    lookup_targets,
+    stall_targets,
+    startup_targets,
+    stream_targets,
+    tpch_targets,
+)
 from bench.stalls import StallFigures
 from bench.streams import StreamFigures
 from bench.timing import Latency
@@ -25,15 +41,24 @@ __all__ = ["Report", "machine"]
 
 
 class Report:
-    """Sections in the order in which they are added."""
+    """Sections in the order in which they are added; targets are collected and come first on the page."""
 
     def __init__(self, *, quick: bool, command: str, pathway: str | None) -> None:
-        self._lines = [_HEAD.format(command=command), *machine(quick, pathway), ""]
+        self._head = [_HEAD.format(command=command), *machine(quick, pathway), ""]
+        self._lines: list[str] = []
+        self._targets = Targets()
+        self._figures: dict[str, object] = {}
 
     def text(self) -> str:
-        return "\n".join([*self._lines, _TRAPS])
+        return "\n".join([*self._head, *self._targets.lines(), "", *self._lines, _TRAPS])
+
+    def samples(self) -> bytes:
+        """All figures with what they are made from, as JSON, by part."""
+        return msgspec.json.encode(self._figures, enc_hook=_plain)
 
     def streams(self, figures: Sequence[StreamFigures]) -> None:
+        self._figures["streams"] = figures
+        stream_targets(self._targets, figures)
         lines = [
             "| stream | engine | rows/s | seconds | CPU s | with start-up | times the first, by clock | by CPU |",
             "|---|---|--:|--:|--:|--:|--:|--:|",
@@ -46,6 +71,8 @@ class Report:
         self._section("Streams from CSV files", _STREAMS, lines)
 
     def changes(self, figures: Sequence[ChangeFigures]) -> None:
+        self._figures["changes"] = figures
+        change_targets(self._targets, figures)
         sizes = sorted({f.rows for f in figures})
         lines = [
             "| view | " + " | ".join(f"{n:,} rows: p50 / p99 ms" for n in sizes) + " |",
@@ -57,21 +84,30 @@ class Report:
         self._section("A one-row change", _CHANGES, lines)
 
     def catalog(self, figures: Sequence[CatalogFigures]) -> None:
+        self._figures["catalog"] = figures
+        catalog_targets(self._targets, figures)
         lines = ["| | views touched | p50 / p99 ms | CPU ms |", "|---|--:|--:|--:|"]
         lines += [f"| {f.name} | {f.touched} | {_pair(f.change)} | {f.cpu_ms:.2f} |" for f in figures]
         self._section("A change beside many views", _CATALOG, lines)
 
-    def lookups(self, figures: dict[str, float]) -> None:
+    def lookups(self, figures: LookupRates) -> None:
+        self._figures["lookups"] = figures
+        lookup_targets(self._targets, figures.per_s, figures.alone)
         lines = ["| lookup | per second |", "|---|--:|"]
-        lines += [f"| {name} | {per_second:,.0f} |" for name, per_second in figures.items()]
+        lines += [f"| {name} | {per_second:,.0f} |" for name, per_second in figures.per_s.items()]
+        lines += ["", f"One at a time, by index, cached plan: p50 / p99 {_pair(figures.alone)} ms."]
         self._section("Lookups", _LOOKUPS, lines)
 
     def aggregate(self, figures: dict[str, Latency], rows: int) -> None:
+        self._figures["aggregate"] = figures
+        aggregate_targets(self._targets, figures)
         lines = ["| engine | p50 ms |", "|---|--:|"]
         lines += [f"| {name} | {found.p50:.1f} |" for name, found in figures.items()]
         self._section(f"An ad-hoc aggregate over {rows:,} rows", _AGGREGATE, lines)
 
     def startup(self, figures: dict[str, tuple[float, float, float]]) -> None:
+        self._figures["startup"] = figures
+        startup_targets(self._targets, figures)
         lines = ["| | import s | connect s | first answer s | together s |", "|---|--:|--:|--:|--:|"]
         for name, (imported, connected, answered) in figures.items():
             total = imported + connected + answered
@@ -79,6 +115,7 @@ class Report:
         self._section("Start-up", _STARTUP, lines)
 
     def hydration(self, figures: Sequence[HydrationFigures]) -> None:
+        self._figures["hydration"] = figures
         lines = [
             "| rows | load s | index on the table s | grouped view s | other view meanwhile: p50 / p99 ms "
             "| table bytes/row | index bytes/row |",
@@ -92,6 +129,8 @@ class Report:
         self._section("Hydration and memory", _HYDRATION, lines)
 
     def stalls(self, f: StallFigures) -> None:
+        self._figures["stalls"] = f
+        stall_targets(self._targets, f)
         lines = [
             "| rows | changes | activations | longest activation, CPU ms | append to read: p50 / p99.9 / longest ms "
             "| held, worst / 99.9 % ms | late, worst ms |",
@@ -103,6 +142,8 @@ class Report:
         self._section("Stalls", _STALLS, lines)
 
     def footprints(self, figures: Sequence[FootprintFigures]) -> None:
+        self._figures["footprint"] = figures
+        footprint_targets(self._targets, figures)
         lines = ["| | rows | what | MB | bytes a row | times the Arrow size |", "|---|--:|---|--:|--:|--:|"]
         for f in figures:
             for what, size in f.found.items():
@@ -114,13 +155,21 @@ class Report:
         self._section("Memory", _FOOTPRINTS, lines)
 
     def tpch(self, figures: TpchFigures) -> None:
+        self._figures["tpch"] = figures
+        tpch_targets(self._targets, figures)
         self._section(f"TPC-H at scale factor {figures.scale:g}", TPCH_TEXT, tpch_lines(figures))
 
     def server(self, figures: ServerFigures) -> None:
+        self._figures["server"] = figures
         self._section("The server beside PostgreSQL", SERVER_TEXT, server_lines(figures))
 
     def _section(self, title: str, text: str, lines: Sequence[str]) -> None:
         self._lines += [f"## {title}", "", text.strip(), "", *lines, ""]
+
+
+def _plain(value: object) -> object:
+    """For JSON: NumPy's numbers are numbers, and a lock says nothing."""
+    return value.item() if isinstance(value, np.generic) else None
 
 
 def _pair(found: Latency) -> str:
@@ -189,7 +238,7 @@ Python objects included.
 
 _AGGREGATE = """
 `SELECT grp, count(*), sum(val), max(val) … GROUP BY grp` into 1,000 groups, the result as an Arrow table.  An ad-hoc
-query of Eddyline's renders a dataflow that lives for one answer; DuckDB is made for just this.
+query of Eddyline's renders a dataflow over an index, which lives for one answer; DuckDB is made for just this.
 """
 
 _STARTUP = """

@@ -33,6 +33,8 @@ class StallFigures:
     held_worst: float
     held_usual: float
     late_worst: float
+    #: each wait from append to read
+    reads: tuple[float, ...] = ()
 
 
 def measure_stalls(rows: int, *, for_s: float) -> StallFigures:
@@ -71,6 +73,7 @@ def measure_stalls(rows: int, *, for_s: float) -> StallFigures:
         read_longest=float(waits.max()),
         held_worst=heart.held.worst_ms,
         held_usual=heart.held.beyond_ms(0.001),
+        reads=tuple(round(float(ms), 3) for ms in waits),
         late_worst=heart.held.latest_ms,
     )
 

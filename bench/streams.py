@@ -48,6 +48,8 @@ class StreamFigures:
     process_s: float
     ratio: float
     cpu_ratio: float
+    #: seconds of each round
+    taken: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -115,6 +117,7 @@ def _measure(comparison: _Comparison, repetitions: int) -> Iterator[StreamFigure
             process_s=statistics.median(r[engine]["process_seconds"] for r in rounds),
             ratio=statistics.median(r[engine]["seconds"] / r[first]["seconds"] for r in rounds),
             cpu_ratio=statistics.median(r[engine]["cpu_seconds"] / r[first]["cpu_seconds"] for r in rounds),
+            taken=tuple(round(r[engine]["seconds"], 4) for r in rounds),
         )
 
 

@@ -13,11 +13,12 @@ __all__ = ["Latency", "latency", "rate", "seconds"]
 
 @dataclass(frozen=True)
 class Latency:
-    """Milliseconds over ``samples`` runs."""
+    """Milliseconds over ``samples`` runs; ``taken``: each of them."""
 
     p50: float
     p99: float
     samples: int
+    taken: tuple[float, ...] = ()
 
 
 def latency(body: Callable[[int], None], *, samples: int, warm: int = 10, at_most_s: float = 10.0) -> Latency:
@@ -31,7 +32,8 @@ def latency(body: Callable[[int], None], *, samples: int, warm: int = 10, at_mos
         if i > warm and time.perf_counter() - begun > at_most_s:
             break
     counted = np.array(taken[warm:]) * 1e3
-    return Latency(float(np.median(counted)), float(np.quantile(counted, 0.99)), len(counted))
+    taken_ms = tuple(round(float(ms), 3) for ms in counted)
+    return Latency(float(np.median(counted)), float(np.quantile(counted, 0.99)), len(counted), taken_ms)
 
 
 def rate(body: Callable[[int], None], *, for_s: float, warm: int = 100) -> float:

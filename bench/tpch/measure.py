@@ -42,6 +42,8 @@ class BuildFigures:
     cpu_ratio: float = 0.0
     pairs: int = 0
     missing: str = ""
+    #: seconds by the clock of each pair: ours, DuckDB's
+    taken: tuple[tuple[float, float], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -55,6 +57,8 @@ class RefreshFigures:
     ratio: float
     cpu_ratio: float
     rounds: int
+    #: as a build's
+    taken: tuple[tuple[float, float], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -85,6 +89,9 @@ class _Taken:
             statistics.median(a / b for a, b in zip(self.clock, other.clock, strict=True)),
             statistics.median(a / b for a, b in zip(self.cpu, other.cpu, strict=True)),
         )
+
+    def beside(self, other: _Taken) -> tuple[tuple[float, float], ...]:
+        return tuple((round(a, 4), round(b, 4)) for a, b in zip(self.clock, other.clock, strict=True))
 
 
 def measure_tpch(
@@ -154,6 +161,7 @@ def _measure_build(
         ratio=ratio,
         cpu_ratio=cpu_ratio,
         pairs=len(ours.clock),
+        taken=ours.beside(theirs),
     )
 
 
@@ -198,6 +206,7 @@ def _measure_refresh(
         ratio=ratio,
         cpu_ratio=cpu_ratio,
         rounds=len(refreshes),
+        taken=ours.beside(theirs),
     )
 
 
