@@ -8,6 +8,8 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
 import pytest
 
 import eddyline
@@ -135,7 +137,8 @@ def test_row_errors_end_it(db: eddyline.Connection) -> None:
         with pytest.raises(eddyline.DataError) as caught:
             next(drain(subscription))
         assert caught.value.sqlstate == "22012"
-        assert subscription.next(1) is None
+        with pytest.raises(eddyline.DataError, match="division by zero"):
+            subscription.next(1)
     assert db.execute("SELECT count(*) FROM t").fetchall() == [(1,)]
 
 
@@ -314,7 +317,8 @@ def test_a_subscription_that_is_not_read_ends_itself_and_no_other(interactive: b
         assert error.value.sqlstate == "53400"
         assert "max_subscription_backlog" in error.value.message
         assert error.value.hint
-        assert idle.next(timeout=0) is None
+        with pytest.raises(eddyline.OperationalError, match="max_subscription_backlog"):
+            idle.next(timeout=0)
         seen = 0
         while seen < written:
             change = patient.next(timeout=10)
@@ -341,3 +345,25 @@ def test_a_snapshot_larger_than_the_backlog_is_delivered(db: eddyline.Connection
         after = changes.next(timeout=10)
         assert after is not None
         assert after.updates.num_rows == 1
+
+
+def test_patience_begins_once_the_snapshot_is_there(db: eddyline.Connection) -> None:
+    db.execute("CREATE TABLE numbers (x bigint)")
+    db.append("numbers", pa.table({"x": np.arange(300_000)}))
+    snapshot = next(
+        iter(db.subscribe("SELECT x % 1000 AS g, count(DISTINCT x) AS n FROM numbers GROUP BY 1", timeout=0))
+    )
+    assert len(snapshot.updates) == 1000
+    db.execute("CREATE TABLE nothing (x bigint)")
+    assert list(db.subscribe("SELECT * FROM nothing", timeout=0.01)) == []
+
+
+def test_what_ended_a_subscription_is_said_again(db: eddyline.Connection) -> None:
+    db.execute("CREATE TABLE gone (x bigint)")
+    subscription = db.subscribe("gone")
+    db.execute("DROP TABLE gone")
+    for _ in range(3):
+        with pytest.raises(eddyline.ProgrammingError, match="which it reads, was dropped") as caught:
+            while subscription.next(10) is not None:
+                pass
+        assert caught.value.sqlstate == "42P01"

@@ -77,7 +77,8 @@ class Change:
 class SubscriptionFeed:
     """A running subscription.
 
-    ``receive(timeout)`` gives the next change; None at the end (``ended()``) or when the time is up.
+    ``receive(timeout, from_first)`` gives the next change; None at the end (``ended()``) or when the time is up, which
+    begins, with ``from_first``, once the state that the subscription begins with is known.
     It fails with 57014 when the session's ``cancel`` is called meanwhile.  ``close`` ends the subscription.
     ``on_news``: what is called, on a thread of the engine's, whenever there may be a change to receive; for those who
     do not want to wait on a thread.
@@ -87,7 +88,7 @@ class SubscriptionFeed:
     types: tuple[SqlType, ...]
     snapshot: bool
     progress: bool
-    receive: Callable[[float | None], Change | None]
+    receive: Callable[[float | None, bool], Change | None]
     ended: Callable[[], bool]
     close: Callable[[], None]
     on_news: Callable[[Callable[[], None]], None]

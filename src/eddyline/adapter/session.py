@@ -563,6 +563,8 @@ class Session:
                 return self._deallocate(statement)
             case st.Discard():
                 return self._discard(statement)
+            case st.Unlisten():
+                return Outcome("UNLISTEN")
             case st.Fetch():
                 return self.cursors.fetch(statement)
             case st.CloseCursor():

@@ -137,20 +137,22 @@ class _Running:
         self._waiting = waiting
         self._progress = progress
         self._news = time.monotonic()  # when time was last known to pass; the receiving thread's
+        self._begun = False  # the state that it begins with is known
         self.ended = False
 
-    def receive(self, timeout: float | None) -> Change | None:
+    def receive(self, timeout: float | None, from_first: bool) -> Change | None:
         given = Interrupt(None)
-        return self._engine.apart.run(lambda: self._receive_unless(given, timeout), given.cancel)
+        return self._engine.apart.run(lambda: self._receive_unless(given, timeout, from_first), given.cancel)
 
-    def _receive_unless(self, given: Interrupt, timeout: float | None) -> Change | None:
+    def _receive_unless(self, given: Interrupt, timeout: float | None, from_first: bool) -> Change | None:
         with self._waiting(given):
-            return self._receive(timeout, given)
+            return self._receive(timeout, from_first, given)
 
-    def _receive(self, timeout: float | None, interrupt: Interrupt) -> Change | None:
-        deadline = None if timeout is None else time.monotonic() + timeout
+    def _receive(self, timeout: float | None, from_first: bool, interrupt: Interrupt) -> Change | None:
+        since = time.monotonic()
         while not self.ended:
-            remaining = _TICK_S if deadline is None else deadline - time.monotonic()
+            waits = timeout is None or (from_first and not self._begun)
+            remaining = _TICK_S if timeout is None or waits else since + timeout - time.monotonic()
             response = self._backlog.get(max(0.0, min(_TICK_S, remaining)))
             if response is None:
                 self._engine.check_usable()
@@ -160,6 +162,8 @@ class _Running:
                     return None
                 continue
             self._news = time.monotonic()
+            if not self._begun:
+                self._begun, since = True, self._news
             if isinstance(response, Error):
                 self.close()
                 raise response

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from eddyline.adapter.outcome import Change, ResultSet, SubscriptionFeed
+from eddyline.errors import Error, make_error
 from eddyline.repr.time import Time
 from eddyline.repr.types import BIGINT, BOOLEAN, SqlType, arrow_type
 
@@ -28,17 +29,30 @@ class SubscriptionRows:
         self._feed = feed
         self._pending: list[ResultSet] = []
         self._closed = False
+        self._failure: Error | None = None  # what ended it
         self.complete = False  # it has reached its ``up_to``
         self.ended = False  # the subscription reached its ``up_to`` or was closed
         self.names: tuple[str, ...] = (*(n for n, _ in SUBSCRIPTION_COLUMNS), *feed.names)
         self.types: tuple[SqlType, ...] = (*(t for _, t in SUBSCRIPTION_COLUMNS), *feed.types)
 
-    def next_rows(self, timeout: float | None = None) -> ResultSet | None:
-        """The next change's rows; None at the end, or when ``timeout`` seconds pass without one."""
+    def next_rows(self, timeout: float | None = None, *, from_first: bool = False) -> ResultSet | None:
+        """The next change's rows; None at the end, or when ``timeout`` seconds pass without one.
+
+        ``from_first``: the seconds begin once what is there from the start is known, however long that takes.
+        An error that ended the subscription is raised again whenever it is asked.
+        """
         while not self._pending:
+            if self._failure is not None:
+                failure = self._failure
+                raise make_error(failure.sqlstate, failure.message, detail=failure.detail, hint=failure.hint)
             if self.ended:
                 return None
-            change = self._feed.receive(timeout)
+            try:
+                change = self._feed.receive(timeout, from_first)
+            except Error as failure:
+                if self._feed.ended():  # and not a cancellation, say, after which it goes on
+                    self._failure = failure
+                raise
             if change is None:
                 self.ended = self.complete = self._feed.ended()
                 return None

@@ -30,7 +30,8 @@ class SubscriptionChange:
 
 class Subscription:
     """Iterate for changes, or ask for the ``next`` one.  Leaving the ``for`` loop, a ``with`` block or ``close()`` ends
-    it; InterfaceError afterwards.  If something that it reads is dropped, an error (42P01) follows what came before.
+    it; InterfaceError afterwards.  If something that it reads is dropped, an error (42P01) follows what came before, and
+    whoever asks on gets it again.  ``timeout``: of the loop; it begins once what is there from the start is known.
 
     ``names`` and ``types``: the columns, mz_timestamp, mz_progressed and mz_diff first.
     ``keeps`` lives for as long as the subscription does.
@@ -61,8 +62,8 @@ class Subscription:
 
     def __iter__(self) -> Iterator[SubscriptionChange]:
         try:
-            while (change := self.next(self._timeout)) is not None:
-                yield change
+            while (rows := self._next_rows(self._timeout, from_first=True)) is not None:
+                yield _change(rows)
         finally:
             self.close()
 
@@ -75,17 +76,22 @@ class Subscription:
     def next(self, timeout: float | None = None) -> SubscriptionChange | None:
         """The next change; None at the end (``ended``), or when ``timeout`` seconds pass without one."""
         rows = self.next_rows(timeout)
-        if rows is None:
-            return None
-        assert rows.time is not None
-        return SubscriptionChange(int(rows.time), export_table(rows.names, rows.types, rows.columns))
+        return None if rows is None else _change(rows)
 
     def next_rows(self, timeout: float | None = None) -> ResultSet | None:
         """As ``next``, in engine layouts."""
+        return self._next_rows(timeout, from_first=False)
+
+    def _next_rows(self, timeout: float | None, *, from_first: bool) -> ResultSet | None:
         if self._closed and not self._rows.complete:
             raise InterfaceError("the subscription is closed", hint="subscribe again")
-        return self._rows.next_rows(timeout)
+        return self._rows.next_rows(timeout, from_first=from_first)
 
     def close(self) -> None:
         self._closed = True
         self._rows.close()
+
+
+def _change(rows: ResultSet) -> SubscriptionChange:
+    assert rows.time is not None
+    return SubscriptionChange(int(rows.time), export_table(rows.names, rows.types, rows.columns))

@@ -67,6 +67,7 @@ from eddyline.sql.session_statements import (
     bind_set,
     bind_show,
     bind_transaction,
+    bind_unlisten,
 )
 from eddyline.sql.show_create import bind_show_create
 from eddyline.sql.show_objects import BARE_LISTINGS, bind_show_objects
@@ -200,6 +201,7 @@ _BINDERS: Final[dict[str, Binder]] = {
     "declare_cursor_stmt": _declare,
     "delete_stmt": bind_delete,
     "discard_stmt": bind_discard,
+    "unlisten_stmt": bind_unlisten,
     "drop_stmt": bind_drop,
     "execute_stmt": bind_execute,
     "explain_stmt": _explain,

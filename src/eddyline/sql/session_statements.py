@@ -26,6 +26,7 @@ from eddyline.sql.statements import (
     SetTransaction,
     Show,
     Statement,
+    Unlisten,
 )
 from eddyline.sql.type_names import type_of_name
 
@@ -38,6 +39,7 @@ __all__ = [
     "bind_set",
     "bind_show",
     "bind_transaction",
+    "bind_unlisten",
     "setting_change",
     "setting_value",
 ]
@@ -183,3 +185,8 @@ def bind_discard(binding: StatementBinding) -> Statement:
     if target not in ("all", "plans", "sequences", "temp"):
         raise make_error("42601", f"unrecognized DISCARD target {target}")
     return Discard(target)
+
+
+def bind_unlisten(_binding: StatementBinding) -> Statement:
+    """Whatever channel it names: LISTEN is refused, so that none is listened to."""
+    return Unlisten()

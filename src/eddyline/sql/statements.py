@@ -72,6 +72,7 @@ __all__ = [
     "Statement",
     "Subscribe",
     "Truncate",
+    "Unlisten",
     "Update",
 ]
 
@@ -472,6 +473,11 @@ class Discard:
     target: str
 
 
+@dataclass(frozen=True, slots=True)
+class Unlisten:
+    """What pools send before they lend a connection again: nothing is listened to, so there is nothing to end."""
+
+
 Statement: TypeAlias = (
     Select
     | Subscribe
@@ -522,4 +528,5 @@ Statement: TypeAlias = (
     | Show
     | Reset
     | Discard
+    | Unlisten
 )

@@ -128,6 +128,7 @@ _CALLS: Final[dict[tuple[str, int], Template]] = {
     ("current_schema", 0): _schema,
     ("version", 0): _same(_quoted(SERVER_VERSION)),
     ("pg_backend_pid", 0): _same("0"),
+    ("pg_advisory_unlock_all", 0): _same("''"),  # there are no advisory locks; pools ask before they lend anew
     ("pg_is_in_recovery", 0): _FALSE,
     ("pg_get_userbyid", 1): _same(_text("role")),
     ("pg_encoding_to_char", 1): _same("CASE $1 WHEN 6 THEN 'UTF8' ELSE '' END"),

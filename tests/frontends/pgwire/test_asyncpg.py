@@ -98,3 +98,17 @@ def test_records_are_copied_in_binary(served: ServedDatabase, schema: str) -> No
         assert [tuple(r) for r in await connection.fetch("SELECT * FROM t ORDER BY a")] == records
 
     talk(served, schema, body)
+
+
+def test_a_pool_lends_its_connections_again(served: ServedDatabase) -> None:
+    async def run() -> None:
+        async with asyncpg.create_pool(
+            host=served.host, port=served.port, user="me", database="db", min_size=1, max_size=1
+        ) as pool:
+            for number in range(3):
+                async with pool.acquire() as connection:
+                    await connection.execute(f"SET application_name = 'borrower {number}'")
+                    assert await connection.fetchval("SELECT 1 + 1") == 2
+            assert await pool.fetchval("SHOW application_name") == ""
+
+    asyncio.run(run())
