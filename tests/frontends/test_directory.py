@@ -138,6 +138,16 @@ def test_times_never_go_back(tmp_path: Path) -> None:
             last = time
 
 
+@pytest.mark.parametrize("name", [":memory:", "postgresql://localhost/shop", "sqlite:///x.db"])
+def test_what_other_databases_call_a_path_makes_no_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(eddyline.ProgrammingError, match="is not the path of a directory") as caught:
+        eddyline.connect(name)
+    assert (caught.value.sqlstate, bool(caught.value.hint), list(tmp_path.iterdir())) == ("22023", True, [])
+
+
 def test_a_directory_is_open_once_also_in_one_process(tmp_path: Path) -> None:
     with eddyline.connect(tmp_path) as db:
         db.execute("CREATE TABLE t (x int)")

@@ -83,6 +83,7 @@ def connect(
     _check_count("workers", workers, least=1, most=1024)
     _check_count("processes", processes, least=0, most=256)
     memory_limit_bytes = _memory_limit(memory_limit)
+    _check_path(path)
     warm_soon(CompilationProgress().update)
     engine = open_engine(
         path,
@@ -93,6 +94,17 @@ def connect(
         provisioning=Provisioning(workers, processes, interactive) if processes else None,
     )
     return Connection(engine, owner=True, in_use=_InUse(engine))
+
+
+def _check_path(path: str | os.PathLike[str] | None) -> None:
+    """22023 for what other databases call a path, and which would make a directory of that name."""
+    if path == ":memory:":
+        hint = "connect() without a path opens a database in memory."
+    elif isinstance(path, str) and "://" in path:
+        hint = "A path names a directory; a server is reached by PostgreSQL's clients."
+    else:
+        return
+    raise ProgrammingError(f"{path!r} is not the path of a directory", sqlstate="22023", hint=hint)
 
 
 def _check_count(name: str, value: object, *, least: int, most: int) -> None:
