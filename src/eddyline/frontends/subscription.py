@@ -30,8 +30,8 @@ class SubscriptionChange:
 
 class Subscription:
     """Iterate for changes, or ask for the ``next`` one.  Leaving the ``for`` loop, a ``with`` block or ``close()`` ends
-    it; InterfaceError afterwards.  If something that it reads is dropped, an error (42P01) follows what came before, and
-    whoever asks on gets it again.  ``timeout``: of the loop; it begins once what is there from the start is known.
+    it; InterfaceError afterwards.  If something that it reads is dropped, an error (42P01) follows what came before,
+    and whoever asks on gets it again.  ``timeout``: of the loop; it begins once what is there from the start is known.
 
     ``names`` and ``types``: the columns, mz_timestamp, mz_progressed and mz_diff first.
     ``keeps`` lives for as long as the subscription does.
