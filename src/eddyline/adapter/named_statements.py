@@ -12,10 +12,12 @@ from typing import TypeAlias
 from eddyline.adapter.catalog import SearchPathView
 from eddyline.adapter.cursors import Cursors
 from eddyline.adapter.engine import Engine
+from eddyline.adapter.outcome import Outcome
 from eddyline.adapter.prepare import MAX_CACHED_CHARS, Prepared, bind_parsed
 from eddyline.adapter.result_columns import Columns, result_columns
 from eddyline.errors import DatabaseError, Error, make_error
 from eddyline.repr.types import SqlType
+from eddyline.sql import statements as st
 from eddyline.sql.parse import ParsedStatement, parse
 from eddyline.sql.role_statements import says_a_password
 
@@ -182,10 +184,14 @@ class SessionStatements:
         """Whether it still means what it was bound to."""
         return statement.meaning == meaning_of(self._names())
 
-    def remove(self, name: str) -> None:
+    def deallocate(self, statement: st.Deallocate) -> Outcome:
         """26000 for a name that there is not."""
-        if not self.discard(name):
-            raise make_error("26000", f'prepared statement "{name}" does not exist')
+        if statement.name is None:
+            self.clear()
+            return Outcome("DEALLOCATE ALL")
+        if not self.discard(statement.name):
+            raise make_error("26000", f'prepared statement "{statement.name}" does not exist')
+        return Outcome("DEALLOCATE")
 
     def discard(self, name: str) -> bool:
         """Whether it was there."""

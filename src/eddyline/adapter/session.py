@@ -560,7 +560,7 @@ class Session:
             case st.Prepare():
                 return self._prepare(statement)
             case st.Deallocate():
-                return self._deallocate(statement)
+                return self.statements.deallocate(statement)
             case st.Discard():
                 return self._discard(statement)
             case st.Unlisten():
@@ -602,13 +602,6 @@ class Session:
         prepared = self.statements.get(statement.name).prepared
         values = [constant_value(a) for a in coerce_arguments(statement, prepared.param_types, catalog.zone)]
         return self._execute_prepared(prepared, values, interrupt, file)
-
-    def _deallocate(self, statement: st.Deallocate) -> Outcome:
-        if statement.name is None:
-            self.statements.clear()
-            return Outcome("DEALLOCATE ALL")
-        self.statements.remove(statement.name)
-        return Outcome("DEALLOCATE")
 
     def _discard(self, statement: st.Discard) -> Outcome:
         if statement.target == "all":
