@@ -129,6 +129,32 @@ def test_bad_data_is_refused_whole(db: eddyline.Connection, data: object, sqlsta
     db.append("t", [{"id": 1}])
 
 
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string()])
+@pytest.mark.parametrize("values", [["é", "x\u2028", "日本"], ["a", "", "b c"], ["", "", ""], ["a", None, "ü"]])
+def test_a_slice_of_texts_is_what_its_rows_are(
+    db: eddyline.Connection, kind: pa.DataType, values: list[str | None]
+) -> None:
+    """Whatever stands around it in the same memory, and wherever it begins."""
+    around: list[str | None] = ["before\x00", None, "naïve", "plain"]
+    for first in range(len(around) + 1):
+        column = pa.array([*around[:first], *values, "after\x00", None], kind)
+        db.append("bag", pa.table({"a": [first] * 3, "b": column.slice(first, 3)}))
+        found = db.execute("SELECT b FROM bag WHERE a = $1", (first,)).fetchall()
+        assert sorted(map(repr, found)) == sorted(repr((v,)) for v in values)
+
+
+@pytest.mark.parametrize("bad", ["\x00", "a\x00", "ü\x00", b"\xff", b"a\xc3"])
+@pytest.mark.parametrize("place", range(3))
+def test_a_bad_text_in_a_slice_is_refused(db: eddyline.Connection, bad: str | bytes, place: int) -> None:
+    values = [b"before", b"one", b"two", b"three", b"\xa9 after"]
+    values[1 + place] = bad if isinstance(bad, bytes) else bad.encode()
+    column = pa.array(values, pa.binary()).view(pa.string()).slice(1, 3)
+    with pytest.raises(eddyline.Error) as caught:
+        db.append("bag", pa.table({"b": column}))
+    assert caught.value.sqlstate == "22021"
+    assert rows(db, "bag") == []
+
+
 @pytest.mark.parametrize(
     "data", [3, None, object(), [1], [[1, 2]], "nothing.xyz", {1: [2]}, {"id": 3}, {"id": "abc"}, b"id"]
 )

@@ -144,7 +144,7 @@ def _engine_column(array: pa.Array, target: SqlType, name: str) -> tuple[SqlType
         raise make_error("42804", f'column "{name}" is of type {target} but the data is of Arrow type {t}')
     layout = arrow_type(found)
     try:
-        column = array if t == layout else array.cast(layout)
+        column = array if t == layout else _from_its_start(array).cast(layout)
     except pa.ArrowInvalid as problem:
         raise make_error("22003", f'column "{name}": {problem}') from problem
     if found == TEXT:
@@ -152,17 +152,42 @@ def _engine_column(array: pa.Array, target: SqlType, name: str) -> tuple[SqlType
     return found, column
 
 
+def _from_its_start(array: pa.Array) -> pa.Array:
+    """The same strings with no rows before them: a cast's cost follows the rows before a slice too."""
+    if array.offset == 0 or array.type != pa.string() or array.null_count:
+        return array
+    _, offsets, data = array.buffers()
+    if data is None:
+        return array
+    return pa.Array.from_buffers(array.type, len(array), [None, offsets.slice(4 * array.offset), data])
+
+
+def _bytes_of(column: pa.Array) -> np.ndarray | None:
+    """int8: the bytes of a text column's values; None if there are none or the offsets do not ascend."""
+    _, offsets_buffer, data = column.buffers()
+    if not len(column) or data is None:
+        return None
+    offsets = np.frombuffer(offsets_buffer, np.int64, len(column) + 1, column.offset * 8)
+    first, last = int(offsets[0]), int(offsets[-1])
+    if not 0 <= first < last <= data.size or (offsets[1:] < offsets[:-1]).any():
+        return None
+    return np.frombuffer(data, np.int8, last - first, first)
+
+
 def _check_text(column: pa.Array, name: str) -> None:
-    """22021 for what is not UTF-8 (Arrow does not look) and for NUL."""
+    """22021 for what is not UTF-8 (Arrow does not look) and for NUL.  O(the rows' bytes), whatever it is a slice of."""
+    found = _bytes_of(column)
+    # As signed bytes NUL and whatever is not ASCII are not positive.
+    if found is not None and found.min() > 0:
+        return
     try:
         column.validate(full=True)
     except pa.ArrowInvalid as problem:
         raise make_error(
             "22021", 'invalid byte sequence for encoding "UTF8"', detail=f'column "{name}": {problem}'
         ) from problem
-    data = column.buffers()[2]
-    # the buffer may hold more than this slice, so a zero in it is only a reason to look closer
-    if data is None or not data.size or np.frombuffer(data, np.uint8).all():
+    # a NULL may have a zero behind it, so that one is only a reason to look closer
+    if found is not None and found.all():
         return
     if pc.any(pc.match_substring(column, "\x00")).as_py():
         raise make_error("22021", 'invalid byte sequence for encoding "UTF8": 0x00', detail=f'column "{name}"')

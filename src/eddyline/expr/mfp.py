@@ -26,6 +26,8 @@ def apply_mfp(mfp: Mfp, batch: Batch) -> tuple[Batch, Batch | None]:
 
     A failed row gives no output row, and later steps do not see it.
     """
+    if not mfp.steps:
+        return Batch(mfp.types, tuple([batch.columns[i] for i in mfp.projection]), batch.times, batch.diffs), None
     names = MfpNames(mfp) if mfp.names or not batch.columns else None
     frame = Frame(batch.columns, len(batch), names=names)
     origin: Int64s | None = None  # input row of each row of the frame, None: itself

@@ -100,6 +100,8 @@ class ArgumentColumns:
         self._key = tuple(key)
         self._key_types = tuple(key_types)
         self._exprs: list[Expr] = []
+        #: made with the first batch
+        self._mfp: Mfp | None = None
         #: positions, among all expressions, of each aggregate's arguments and filter
         self.places: list[tuple[tuple[int, ...], int | None]] = []
         for call in aggregates:
@@ -118,9 +120,14 @@ class ArgumentColumns:
 
     def evaluate(self, batch: Batch) -> tuple[Batch, Batch | None]:
         """(keys then expressions, errors) of a batch."""
+        if self._mfp is None:
+            self._mfp = self._planned(len(batch.types))
+        return apply_mfp(self._mfp, batch)
+
+    def _planned(self, width: int) -> Mfp:
+        """What evaluates batches of ``width`` columns."""
         steps: list[MapStep] = []
         projection = list(self._key)
-        width = len(batch.types)
         for expr in self._exprs:
             if isinstance(expr, Column):
                 projection.append(expr.index)
@@ -128,7 +135,7 @@ class ArgumentColumns:
                 projection.append(width + len(steps))
                 steps.append(MapStep(expr))
         types = (*self._key_types, *(expr.type for expr in self._exprs))
-        return apply_mfp(Mfp(tuple(steps), tuple(projection), types, self._names, self._view), batch)
+        return Mfp(tuple(steps), tuple(projection), types, self._names, self._view)
 
     @property
     def keys(self) -> int:
