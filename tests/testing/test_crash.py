@@ -21,12 +21,13 @@ def crash(*arguments: str) -> dict[str, int]:
 
 
 def test_what_killed_processes_had_acknowledged_is_there_and_nothing_by_halves() -> None:
-    found = crash("--rounds", "100", "--seed", "7")
-    assert found["rounds"] == 100
-    assert found["acknowledged"] >= 100
-    assert found["definitions"] >= 20
-    assert found["rows_files"] >= 20, "compaction took part"
-    assert found["killed_early"] < 60
+    """The replica is in the program's own process; the next test has the hundred rounds."""
+    found = crash("--rounds", "30", "--seed", "7")
+    assert found["rounds"] == 30
+    assert found["acknowledged"] >= 30
+    assert found["definitions"] >= 6
+    assert found["rows_files"] >= 6, "compaction took part"
+    assert found["killed_early"] < 18
 
 
 def test_nor_does_it_matter_which_processes_are_killed_at_which_instants() -> None:
