@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import gc
 import threading
 from collections.abc import Callable, Iterator
@@ -18,7 +17,19 @@ from eddyline.adapter.clusters import Cluster
 from eddyline.compute.solo import Solo
 from eddyline.protocol.messages import Peek, PeekResponse
 
-__all__ = ["BIG_ROWS", "HOT_ROWS", "SENT", "SOLO", "TWO", "UNSLICED", "arm", "connected", "sent_by_name"]
+__all__ = [
+    "BIG_ROWS",
+    "HOT_ROWS",
+    "SENT",
+    "SOLO",
+    "TWO",
+    "UNSLICED",
+    "arm",
+    "connected",
+    "sent_by_name",
+    "solo_is",
+    "unsliced",
+]
 
 UNSLICED: Final = "Solo unsliced"
 SOLO: Final = "Solo sliced"
@@ -29,20 +40,28 @@ BIG_ROWS: Final = 1_000_000
 SENT: Final = "sent"
 
 
+def solo_is(kind: Any) -> None:
+    """What makes a replica of one runtime from here on."""
+    assert "Solo" in vars(replica_module), "a bench of another layout than it says would be worth nothing"
+    vars(replica_module)["Solo"] = kind
+
+
+def unsliced(*args: Any, **kwargs: Any) -> Solo:
+    """One runtime whose activations take all their input."""
+    return Solo(*args, activation_ns=1 << 60, budget_rows=1 << 30, **kwargs)
+
+
 @contextmanager
 def connected(name: str, *, workers: int = 1) -> Iterator[eddyline.Connection]:
     """An empty database in the layout ``name``; meanwhile full collections leave out what the program has loaded."""
-    kind: Any = Solo
-    if name == UNSLICED:
-        kind = functools.partial(Solo, activation_ns=1 << 60, budget_rows=1 << 30)
-    vars(replica_module)["Solo"] = kind
+    solo_is(unsliced if name == UNSLICED else Solo)
     try:
         with eddyline.connect(interactive=name == TWO, workers=workers) as db:
             gc.freeze()
             yield db
     finally:
         gc.unfreeze()
-        vars(replica_module)["Solo"] = Solo
+        solo_is(Solo)
 
 
 @contextmanager

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import functools
 import sys
 from typing import Final
 
-from bench.isolation.arms import UNSLICED
-from eddyline.adapter import engine as engine_module
-from eddyline.compute.solo import Solo
+from bench.isolation.arms import UNSLICED, solo_is, unsliced
 from eddyline.frontends.command_line import main
 
 __all__ = ["MODULE", "UNSLICED_OPTION"]
@@ -21,8 +18,7 @@ def _main() -> int:
     arguments = sys.argv[1:]
     if UNSLICED_OPTION in arguments:
         arguments.remove(UNSLICED_OPTION)
-        unsliced = functools.partial(Solo, activation_ns=1 << 60, budget_rows=1 << 30)
-        vars(engine_module)["Solo"] = unsliced
+        solo_is(unsliced)
     return main(arguments)
 
 

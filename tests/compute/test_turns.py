@@ -68,7 +68,7 @@ def test_who_answers_lookups_takes_no_turn(monkeypatch: pytest.MonkeyPatch) -> N
 
         monkeypatch.setattr(Worker, "step", stay)
         monkeypatch.setattr(InteractiveWorker, "step", step)
-        monkeypatch.setattr("eddyline.adapter.engine.Engine.answer_now", lambda self, peek, cancelled: None)
+        monkeypatch.setattr("eddyline.adapter.clusters.Cluster.answer_now", lambda self, peek, cancelled: None)
         with db.session() as other:
             writer = threading.Thread(target=other.execute, args=("INSERT INTO t VALUES (2, 20)",))
             writer.start()

@@ -52,7 +52,7 @@ def test_a_lookup_is_a_peek(
     db.execute(f"ALTER SYSTEM SET {INTERACTIVE_DATAFLOWS} = {flag}")
     db.wait_hydrated("c_k", timeout=10)
     if not here:
-        monkeypatch.setattr("eddyline.adapter.engine.Engine.answer_now", lambda self, peek, cancelled: None)
+        monkeypatch.setattr("eddyline.adapter.clusters.Cluster.answer_now", lambda self, peek, cancelled: None)
     sent.clear()
     found = db.execute(f"SELECT v FROM c WHERE k = 2 AS OF {NEWEST}").fetchall()
     assert sorted(found) == [(20,), (21,)]
