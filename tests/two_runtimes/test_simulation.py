@@ -40,16 +40,20 @@ LONG_SEEDS = 5_000
 SHOWN = ("i01", "i02", "i03", "i05", "i08", "i09", "i11", "i12", "i15", "i16", "i17", "i20", "p23", "p24")
 
 
-def run_chunk(chunk: int, *, interactive: bool, situations: Sequence[str]) -> None:
+#: one runtime answers most reads in the step that brings them: few of them are open when a process is lost
+SELDOM_IN_SOLO = ("process lost: with reads open",)
+
+
+def run_chunk(chunk: int, *, interactive: bool, situations: Sequence[str], seldom: Sequence[str] = ()) -> None:
     """Runs the chunk's seeds, one of five with two processes, one of six with two replicas, another one of six with two
-    clusters; each situation occurs.
+    clusters; each situation occurs, but perhaps those that do ``seldom``.
     """
     coverage = Coverage()
     for seed in range(chunk * CHUNK, (chunk + 1) * CHUNK):
         run_seed(seed, STEPS, coverage, interactive=interactive)
     assert coverage["processes: two"] == CHUNK // SEEDS_PER_TWO_PROCESSES
     wanted = (*situations, *PROCESS_SITUATIONS, *COMPANION_SITUATIONS, *NEIGHBOUR_SITUATIONS)
-    assert [s for s in wanted if not coverage[s]] == []
+    assert [s for s in wanted if not coverage[s] and s not in seldom] == []
 
 
 @pytest.mark.parametrize("chunk", range(SEEDS // CHUNK))
@@ -59,7 +63,7 @@ def test_every_answer_of_two_runtimes_is_exact_in_every_order(chunk: int) -> Non
 
 @pytest.mark.parametrize("chunk", range(SOLO_SEEDS // CHUNK))
 def test_every_answer_of_one_runtime_is_exact_in_every_order(chunk: int) -> None:
-    run_chunk(chunk, interactive=False, situations=SITUATIONS)
+    run_chunk(chunk, interactive=False, situations=SITUATIONS, seldom=SELDOM_IN_SOLO)
 
 
 @pytest.mark.long
@@ -71,7 +75,7 @@ def test_every_answer_of_two_runtimes_is_exact_in_many_more_orders(chunk: int) -
 @pytest.mark.long
 @pytest.mark.parametrize("chunk", range(SOLO_SEEDS // CHUNK, LONG_SEEDS // CHUNK // 5))
 def test_every_answer_of_one_runtime_is_exact_in_many_more_orders(chunk: int) -> None:
-    run_chunk(chunk, interactive=False, situations=SITUATIONS)
+    run_chunk(chunk, interactive=False, situations=SITUATIONS, seldom=SELDOM_IN_SOLO)
 
 
 @pytest.mark.parametrize("processes", [1, 2])

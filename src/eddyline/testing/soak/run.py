@@ -22,6 +22,8 @@ __all__ = ["SoakFigures", "soak"]
 _STEPS_PER_S = 60.0
 _SAMPLE_S = 0.5
 _SETTLING_S = 30.0
+#: longer than logs may lag
+_LOGGED_S = 1.5
 #: of the resident size between the middle and the end, in all and beside what it was
 _MOST_GROWTH = 40 << 20
 _MOST_RATIO = 0.10
@@ -77,7 +79,7 @@ async def _soak(
 ) -> SoakFigures:
     async with await _connect(served) as connection:
         await connection.execute(SETUP)
-        dataflows = await _dataflows(connection)
+        dataflows = await _all_dataflows(connection)
     before = served.usage()
     faults: Faults = Counter()
     stop = asyncio.Event()
@@ -111,6 +113,15 @@ async def _dataflows(connection: psycopg.AsyncConnection[tuple[object, ...]]) ->
     row = await cursor.fetchone()
     assert row is not None and isinstance(row[0], int)
     return row[0]
+
+
+async def _all_dataflows(connection: psycopg.AsyncConnection[tuple[object, ...]]) -> int:
+    """Once the logs have told of what was set up, which takes them up to a second."""
+    found = 0
+    while (now := await _dataflows(connection)) > found:
+        found = now
+        await asyncio.sleep(_LOGGED_S)
+    return found
 
 
 async def _left(served: ServedProcess, before: Usage, dataflows: int) -> tuple[list[str], Usage]:
