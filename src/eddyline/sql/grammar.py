@@ -15,6 +15,8 @@ import postgast
 from google.protobuf.message import DecodeError, Message
 from postgast import PgQueryError, pg_query_pb2
 
+from eddyline.sql.grammar_threads import called
+
 __all__ = ["GrammarError", "check_depth", "parse_nodes", "scan_tokens"]
 
 try:
@@ -68,7 +70,7 @@ class GrammarError(Exception):
 def scan_tokens(text: str) -> Any:
     """PostgreSQL's tokens (``.start``, ``.end`` in bytes, ``.token``, ``.keyword_kind``), comments included."""
     try:
-        return postgast.scan(text).tokens
+        return called(postgast.scan, text).tokens
     except PgQueryError as error:
         raise _grammar_error(error) from error
 
@@ -79,7 +81,7 @@ def parse_nodes(text: str) -> list[tuple[int, int, Message]]:
     Requires: nesting bounded by ``check_depth`` (unchecked).
     """
     try:
-        tree = postgast.parse(text)
+        tree = called(postgast.parse, text)
     except PgQueryError as error:
         raise _grammar_error(error) from error
     except DecodeError:
@@ -94,7 +96,7 @@ def _parse_deep(text: str) -> Any:
     with _decode_lock:
         _upb.SetAllowOversizeProtos(True)
         try:
-            return postgast.parse(text)
+            return called(postgast.parse, text)
         except DecodeError as error:
             raise GrammarError(_STACK_MESSAGE, "54001", hint=_STACK_HINT) from error
         finally:

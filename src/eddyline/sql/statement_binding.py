@@ -17,6 +17,7 @@ from eddyline.sql.catalog_view import CatalogItem, CatalogView
 from eddyline.sql.conversion import Parameters, can_coerce, coerce, exactly
 from eddyline.sql.decorrelate import positional
 from eddyline.sql.expressions import bind, position_of
+from eddyline.sql.grammar_threads import called
 from eddyline.sql.parse import ParsedStatement
 from eddyline.sql.query import BoundQuery, RowSource, bind_expression, bind_query
 from eddyline.sql.scope import Scope
@@ -137,7 +138,7 @@ def deparse_expression(node: AstNode) -> str:
     target = pb.Node(res_target=pb.ResTarget(val=node))
     select = pb.SelectStmt(target_list=[target], limit_option=pb.LIMIT_OPTION_DEFAULT, op=pb.SETOP_NONE)
     tree = pb.ParseResult(stmts=[pb.RawStmt(stmt=pb.Node(select_stmt=select))])
-    return str(postgast.deparse(tree)).removeprefix("SELECT ")
+    return str(called(postgast.deparse, tree)).removeprefix("SELECT ")
 
 
 def _refuse_column_references(node: AstNode, place: str, binding: StatementBinding) -> None:
