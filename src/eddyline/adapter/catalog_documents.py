@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import TypeVar
 
 import msgspec
 
@@ -20,6 +21,8 @@ from eddyline.sql.catalog_view import DEFAULT_CLUSTER_ID, CatalogCluster, Catalo
 from eddyline.storage.log import Changes
 
 __all__ = ["catalog_changes", "catalog_of", "next_id_of", "setting_changes", "settings_of"]
+
+_Document = TypeVar("_Document")
 
 _ITEM = "item/"
 _SCHEMAS = "schemas"
@@ -83,15 +86,7 @@ def catalog_of(documents: Mapping[str, bytes]) -> CatalogSnapshot:
         snapshot = snapshot.without_schema(DEFAULT_SCHEMA)
         for schema in _names.decode(documents[_SCHEMAS]):
             snapshot = snapshot.with_schema(schema)
-    items = []
-    for name, data in documents.items():
-        if name.startswith(_ITEM):
-            try:
-                items.append(_items.decode(data))
-            except msgspec.MsgspecError as error:
-                raise make_error(
-                    "XX001", f"catalog item {name.removeprefix(_ITEM)} is not understood", detail=str(error)
-                ) from error
+    items = _decoded(documents, _ITEM, _items, "catalog item")
     for item in sorted(items, key=lambda item: int(item.id[1:])):
         snapshot = snapshot.with_item(item)
     for cluster in _clusters_of(documents):
@@ -103,15 +98,7 @@ def catalog_of(documents: Mapping[str, bytes]) -> CatalogSnapshot:
 
 def _clusters_of(documents: Mapping[str, bytes]) -> list[CatalogCluster]:
     """XX001 for one that is not understood."""
-    found = []
-    for name, data in sorted(documents.items()):
-        if name.startswith(_CLUSTER):
-            try:
-                found.append(_clusters.decode(data))
-            except msgspec.MsgspecError as error:
-                raise make_error(
-                    "XX001", f"cluster {name.removeprefix(_CLUSTER)} is not understood", detail=str(error)
-                ) from error
+    found = _decoded(documents, _CLUSTER, _clusters, "cluster")
     settings = _values(documents, _REPLICA)
     if settings and not any(cluster.id == DEFAULT_CLUSTER_ID for cluster in found):
         first = CatalogSnapshot.initial().clusters[DEFAULT_CLUSTER_ID]
@@ -124,6 +111,21 @@ def _access(data: bytes) -> AccessRules:
         return _rules.decode(data)
     except msgspec.MsgspecError as error:
         raise make_error("XX001", "the roles of the catalog are not understood", detail=str(error)) from error
+
+
+def _decoded(
+    documents: Mapping[str, bytes], prefix: str, decoder: msgspec.msgpack.Decoder[_Document], called: str
+) -> list[_Document]:
+    """Of the documents whose names begin so, by name.  XX001 for one that is not understood."""
+    found = []
+    for name, data in sorted(documents.items()):
+        if name.startswith(prefix):
+            try:
+                found.append(decoder.decode(data))
+            except msgspec.MsgspecError as error:
+                told = f"{called} {name.removeprefix(prefix)} is not understood"
+                raise make_error("XX001", told, detail=str(error)) from error
+    return found
 
 
 def next_id_of(documents: Mapping[str, bytes]) -> int:

@@ -62,7 +62,7 @@ class Subscription:
 
     def __iter__(self) -> Iterator[SubscriptionChange]:
         try:
-            while (rows := self._next_rows(self._timeout, from_first=True)) is not None:
+            while (rows := self.next_rows(self._timeout, from_first=True)) is not None:
                 yield _change(rows)
         finally:
             self.close()
@@ -78,11 +78,8 @@ class Subscription:
         rows = self.next_rows(timeout)
         return None if rows is None else _change(rows)
 
-    def next_rows(self, timeout: float | None = None) -> ResultSet | None:
-        """As ``next``, in engine layouts."""
-        return self._next_rows(timeout, from_first=False)
-
-    def _next_rows(self, timeout: float | None, *, from_first: bool) -> ResultSet | None:
+    def next_rows(self, timeout: float | None = None, *, from_first: bool = False) -> ResultSet | None:
+        """As ``next``, in engine layouts; ``from_first`` as in ``SubscriptionRows.next_rows``."""
         if self._closed and not self._rows.complete:
             raise InterfaceError("the subscription is closed", hint="subscribe again")
         return self._rows.next_rows(timeout, from_first=from_first)
