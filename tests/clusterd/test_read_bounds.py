@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import time
 
 import pyarrow as pa
@@ -14,6 +12,7 @@ import eddyline
 from eddyline.protocol.codec import decode_from_process, encode
 from eddyline.protocol.measures_messages import ProcessMeasures, RuntimeMeasures
 from eddyline.protocol.messages import AllowCompaction
+from eddyline.testing.stopped import stopped
 
 
 @pytest.mark.parametrize(("processes", "interactive"), [(1, True), (2, True), (2, False)])
@@ -82,14 +81,10 @@ def test_metrics_do_without_a_process_that_does_not_answer() -> None:
         assert ("arrangement_bytes", "") in samples(db)
         processes = db._engine.first_replica.processes
         assert processes is not None
-        stopped = processes.pids[1]
-        os.kill(stopped, signal.SIGSTOP)
-        try:
+        with stopped(processes.pids[1]):
             start = time.monotonic()
             partial = samples(db)
             assert time.monotonic() - start < 30
-        finally:
-            os.kill(stopped, signal.SIGCONT)
         assert ("arrangement_bytes", "") not in partial, "half of it would be a wrong figure"
         assert partial["replica_info", ""] == 1
         assert ("arrangement_bytes", "") in samples(db)

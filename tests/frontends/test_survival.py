@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import os
 import shutil
-import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import psycopg
@@ -23,6 +22,7 @@ from eddyline.controller.survivors import process_start, read_note
 from eddyline.kernels.warm import warm
 from eddyline.protocol.framing import Frames
 from eddyline.protocol.sockets import connect_to
+from eddyline.testing.stopped import stopped
 from tests.frontends.test_serve import serving
 
 _PROGRAM = """
@@ -200,11 +200,11 @@ def test_a_program_that_was_stopped_leaves_the_processes_of_the_next_one_alone(t
     with program(path) as first:
         first.run(*SETUP)
         before = pids(path)
-        first.process.send_signal(signal.SIGSTOP)
-        (path / "LOCK").unlink()
-        with connect(path) as connection:
-            assert pids(path) == before
-            first.process.send_signal(signal.SIGCONT)
+        with ExitStack() as stack:
+            with stopped(first.process.pid):
+                (path / "LOCK").unlink()
+                connection = stack.enter_context(connect(path))
+                assert pids(path) == before
             assert first.run("INSERT INTO t VALUES (9, 9)") == ["55006"]
             first.process.communicate(timeout=WAIT_SECONDS)
             connection.execute("INSERT INTO t VALUES (2, 1)")
@@ -236,11 +236,10 @@ def test_processes_that_have_seen_a_commit_that_was_lost_are_replaced(tmp_path: 
         first.run(*SETUP)
         before = pids(path)
         saved = tmp_path / "saved"
-        first.process.send_signal(signal.SIGSTOP)
-        shutil.copytree(path, saved)
-        assert read_note(path) is not None
-        assert read_note(saved) is None, "a copy has no replica"
-        first.process.send_signal(signal.SIGCONT)
+        with stopped(first.process.pid):
+            shutil.copytree(path, saved)
+            assert read_note(path) is not None
+            assert read_note(saved) is None, "a copy has no replica"
         assert first.run("INSERT INTO t VALUES (1, 100)", SETUP[6])[-1] == "[(1, 115), (2, 20)]"
         first.kill()
     for each in path.iterdir():

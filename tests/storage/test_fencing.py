@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import os
 import random
-import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -17,6 +16,7 @@ from eddyline.storage.backup import copy_database
 from eddyline.storage.directory import begun_logs
 from eddyline.storage.files import OsFiles
 from eddyline.storage.log import Changes
+from eddyline.testing.stopped import stopped
 from eddyline.testing.torn_files import Faults, TornFiles
 from tests.storage.log_model import TYPES, Database
 
@@ -213,14 +213,13 @@ def test_a_process_that_was_stopped_while_its_directory_was_taken_over_writes_no
             return child.stdout.readline().strip()
 
         assert ask() == "written"
-        child.send_signal(signal.SIGSTOP)
-        with pytest.raises(DatabaseError, match=f"Process {child.pid} has it open") as caught:
-            Database(OsFiles(tmp_path))
-        assert caught.value.sqlstate == "55006", "a process that is stopped still has it"
-        (tmp_path / "LOCK").unlink()
-        new = Database(OsFiles(tmp_path))
-        before = {p.name: p.read_bytes() for p in tmp_path.iterdir()}
-        child.send_signal(signal.SIGCONT)
+        with stopped(child.pid):
+            with pytest.raises(DatabaseError, match=f"Process {child.pid} has it open") as caught:
+                Database(OsFiles(tmp_path))
+            assert caught.value.sqlstate == "55006", "a process that is stopped still has it"
+            (tmp_path / "LOCK").unlink()
+            new = Database(OsFiles(tmp_path))
+            before = {p.name: p.read_bytes() for p in tmp_path.iterdir()}
         assert ask() == "55006"
         assert ask() == "55006"
         child.stdin.close()
