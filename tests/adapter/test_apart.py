@@ -238,3 +238,18 @@ def test_what_interrupts_a_request_ends_the_call() -> None:
     assert [type(p) for p in seen] == [Interrupted]
     assert apart.run(lambda: on_caller(threading.current_thread)) is threading.main_thread()
     apart.close()
+
+
+def test_a_signal_is_heard_by_a_wait_that_it_does_not_end() -> None:
+    """The system goes on with the wait, as a library's handler may ask of it, before Python has run its own."""
+    apart, release = Apart(), threading.Event()
+    try:
+        with alarms() as arm:
+            signal.siginterrupt(signal.SIGALRM, False)
+            arm(0.05)
+            with pytest.raises(Interrupted):
+                apart.run(lambda: release.wait(60), release.set)
+        assert release.is_set(), "it was cancelled, not waited out"
+    finally:
+        release.set()
+        apart.close()

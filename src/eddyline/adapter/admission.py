@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import time
 
 from eddyline.adapter.access_rules import DATABASE_KEY, AccessRules, Role
@@ -16,9 +15,8 @@ from eddyline.errors import make_error
 from eddyline.sql import statements as st
 from eddyline.sql.password_verifier import Verifier
 
-__all__ = ["acting_role", "admitted", "login_verifier", "set_role"]
+__all__ = ["acting_role", "admitted", "login_verifier", "password_refusal", "set_role"]
 
-_log = logging.getLogger("eddyline.admission")
 _NO_ROLE = "none"
 
 
@@ -30,10 +28,28 @@ def login_verifier(engine: Engine, user: str, given: Verifier | None) -> Verifie
     role = engine.catalog.snapshot().access.roles.get(user)
     if role is None:
         return given
-    if role.valid_until is not None and role.valid_until <= time.time_ns() // 1000:
-        _log.info('role "%s" has an expired password', user)
+    if _is_expired(role):
         return None
     return given if role.password is None else Verifier.of_text(role.password)
+
+
+def password_refusal(engine: Engine, user: str, given: Verifier | None) -> str:
+    """Why a password of ``user`` was not taken, for the server's log alone: the client is not told which it was.
+
+    ``given`` as for ``login_verifier``.
+    """
+    role = engine.catalog.snapshot().access.roles.get(user)
+    if role is None and given is None:
+        return "no such role"
+    if role is not None and _is_expired(role):
+        return "password expired"
+    if given is None and (role is None or role.password is None):
+        return "no password set"
+    return "wrong password"
+
+
+def _is_expired(role: Role) -> bool:
+    return role.valid_until is not None and role.valid_until <= time.time_ns() // 1000
 
 
 def admitted(engine: Engine, user: str) -> Role:

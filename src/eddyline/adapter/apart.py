@@ -27,6 +27,8 @@ __all__ = ["Apart", "on_caller"]
 T = TypeVar("T")
 
 _current: Final = threading.local()
+#: how late a signal may be that does not end the main thread's wait
+_LOOK_S: Final = 0.1
 
 
 def on_caller(request: Callable[[], T]) -> T:
@@ -52,6 +54,15 @@ class _Flag:
 
     def take(self) -> None:
         self._lock.acquire()
+
+    def take_on_main_thread(self) -> None:
+        """As ``take``, and signal handlers run meanwhile even if no signal ends a wait.
+
+        A library that has a handler of its own for a signal may have asked the system to go on with what was
+        interrupted (SA_RESTART; Polars does): Python is then not told before the wait ends by itself.
+        """
+        while not self._lock.acquire(timeout=_LOOK_S):
+            continue
 
 
 class _Call:
@@ -218,7 +229,7 @@ class Apart:
                     if call.answered < call.asked:
                         self._answer(call, stopped)
                     else:
-                        call.to_caller.take()
+                        call.to_caller.take_on_main_thread()
                 break
             except BaseException as problem:
                 self._serving = serving

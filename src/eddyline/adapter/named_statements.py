@@ -160,6 +160,10 @@ class SessionStatements:
         """The columns of the rows that it will give; None if it gives none."""
         return result_columns(statement.prepared.statement, lambda name: self.get(name).prepared, self._cursors.columns)
 
+    def refused(self, error: Error) -> None:
+        """Counts a request that failed before any statement of it was run, as those are counted that run."""
+        self._engine.metrics.statement(error)
+
     # -- by name ------------------------------------------------------------------------------------------------------
 
     def add(self, name: str, statement: NamedStatement) -> None:

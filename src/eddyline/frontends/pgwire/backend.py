@@ -27,6 +27,7 @@ from eddyline.frontends.pgwire.conversation import Conversation
 from eddyline.frontends.pgwire.framing import Framing, RawMessage
 from eddyline.frontends.pgwire.lookups import MOST_BYTES
 from eddyline.frontends.pgwire.passwords import Passwords
+from eddyline.frontends.pgwire.request_log import Caller, log_end
 from eddyline.frontends.pgwire.scram import ScramExchange
 from eddyline.frontends.pgwire.startup_settings import startup_settings, unknown_options
 from eddyline.frontends.pgwire.steps import Finish, Send, StartTls, Step
@@ -84,6 +85,8 @@ class Backend:
         self._conversation: Conversation | None = None
         self.user = ""
         self.process = 0
+        #: where the client is, for the log
+        self.address = ""
 
     # -- outside ----------------------------------------------------------------------------------------------------
 
@@ -154,9 +157,16 @@ class Backend:
 
     def farewell(self, error: Error) -> bytes:
         """What the client is told when the server ends the connection."""
+        reason = self._host.passwords.refusal(self.user) if error.sqlstate == "28P01" and self._host.passwords else ""
+        log_end(self._caller, error, admitted=self._stage is _Stage.TALKING, reason=reason)
         self._stage = _Stage.OVER
         before = b"" if self._conversation is None else self._conversation.take()
         return before + say.error_response(error, severity="FATAL")
+
+    @property
+    def _caller(self) -> Caller:
+        database = "" if self._startup is None else self._startup.parameters.get("database") or self.user
+        return Caller(self.process, self.user, database, self.address)
 
     def _end(self, error: Error) -> Iterator[Step]:
         yield Send(self.farewell(error))
@@ -203,16 +213,16 @@ class Backend:
         yield StartTls(_ACCEPTED)
 
     def _start(self, startup: Startup) -> Iterator[Step]:
+        user = startup.parameters.get("user", "")
+        self.user, self._startup = user, startup
         if self._host.needs_tls and not self._encrypted:
             raise make_error(
                 "28000", "this server takes encrypted connections only", hint="Connect with sslmode=require."
             )
-        user = startup.parameters.get("user", "")
         if not user:
             raise make_error("28000", "no PostgreSQL user name specified in startup packet")
         if startup.parameters.get("replication", "false").lower() not in ("false", "off", "no", "0"):
             raise make_error("0A000", "replication connections are not supported")
-        self.user, self._startup = user, startup
         refused = unknown_options(startup.parameters)
         if startup.minor or refused:
             yield Send(say.negotiate_version(refused))
@@ -240,7 +250,7 @@ class Backend:
         self.process, secret = self._host.admit(self)
         settings = startup_settings(startup.parameters)
         session = self._host.open_session(self.user, startup.parameters.get("database") or self.user)
-        conversation = Conversation(session, self._wake)
+        conversation = Conversation(session, self._wake, self._caller)
         self._conversation = conversation
         for name, value in settings.items():
             session.begin_with(name, value)

@@ -96,12 +96,13 @@ class WireConnection(asyncio.Protocol):
             self._transport.close()
 
     def _peer(self) -> str:
-        return f"{self.backend.user or 'somebody'} at {self._transport.get_extra_info('peername')}"
+        return f"{self.backend.user or 'somebody'} at {self.backend.address}"
 
     # -- what the event loop says -------------------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)  # of a stream; uvloop's do not derive from it
+        self.backend.address = _address_of(transport.get_extra_info("peername"))
         self._opened(self)
 
     def data_received(self, data: bytes) -> None:
@@ -260,3 +261,12 @@ class WireConnection(asyncio.Protocol):
             await asyncio.wait_for(self._send(data), _LAST_WORDS_S)
         except TimeoutError:
             _log.debug("%s does not read", self._peer())
+
+
+def _address_of(peer: object) -> str:
+    """HOST:PORT of a socket's peer, as --listen takes it; empty where nobody knows."""
+    match peer:
+        case (str() as host, int() as port, *_):
+            return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        case _:
+            return ""

@@ -43,6 +43,7 @@ from eddyline.frontends.pgwire.copying import AwaitMessage, Copying
 from eddyline.frontends.pgwire.lookups import Lookups
 from eddyline.frontends.pgwire.output import Output
 from eddyline.frontends.pgwire.portals import Portal, arguments_of, formats_of
+from eddyline.frontends.pgwire.request_log import Caller, RequestLog
 from eddyline.frontends.pgwire.rows import data_rows, ready_rows, rows_at_once
 from eddyline.frontends.pgwire.steps import Finish, Send, Step, WaitForNews
 from eddyline.frontends.pgwire.type_ids import declared_type, shape_of
@@ -77,9 +78,12 @@ _Handler: TypeAlias = Generator["Step | AwaitMessage", "ClientMessage | None", N
 
 
 class Conversation:
-    """One client's session.  ``wake``: makes whoever advances a ``WaitForNews`` go on; called on any thread."""
+    """One client's session.  ``wake``: makes whoever advances a ``WaitForNews`` go on; called on any thread.
 
-    def __init__(self, session: Session, wake: Callable[[], None]) -> None:
+    ``caller``: whose it is, for the log.
+    """
+
+    def __init__(self, session: Session, wake: Callable[[], None], caller: Caller) -> None:
         self._session = session
         self._wake = wake
         self._output = Output()
@@ -97,8 +101,7 @@ class Conversation:
         self._cancelled = False
         self._lookups = Lookups(session)
         self._copying = Copying(session, self._output, wake, self._check_cancelled)
-        self._process = 0
-        self._statements = 0  # run so far; with the process it names a statement in the log
+        self._requests = RequestLog(caller, session.statements.refused)
 
     # -- life -----------------------------------------------------------------------------------------------------
 
@@ -113,7 +116,6 @@ class Conversation:
 
     def greet(self, process: int, secret: int) -> None:
         """Says what follows on authentication."""
-        self._process = process
         self._tell_settings()
         self._say(say.backend_key(process, secret))
         self._say(say.ready_for_query("I"))
@@ -156,7 +158,6 @@ class Conversation:
         self._drop_portal("")
         if answered[1] is not self._unnamed:
             self._unnamed, self._has_unnamed = answered[1], True
-        self._statements += 1
         return answered[0]
 
     # -- messages -------------------------------------------------------------------------------------------------
@@ -187,12 +188,14 @@ class Conversation:
         if self._waits is not None:
             yield from self.handle(CopyFail("malformed message"), None)
         elif not self._skipping:
+            self._requests.begin()
             yield from self._failed(error, ready=tag in _READY_AFTER)
 
     def _answered(self, message: ClientMessage, following: int | None) -> _Handler:
         if self._skipping and not isinstance(message, (Sync, Terminate)):
             return
         ready = isinstance(message, (Query, FunctionCall, Sync))
+        self._requests.begin()
         try:
             yield from self._dispatch(message, following)
         except Error as error:
@@ -208,12 +211,7 @@ class Conversation:
         """``ready``: the message is answered by ReadyForQuery; otherwise what follows is skipped."""
         self._session.fail()
         self._say(say.error_response(error))
-        told = {
-            "process": self._process,
-            "statement": f"{self._process}.{self._statements}",
-            "sqlstate": error.sqlstate,
-        }
-        _log.log(_level_of(error), "%s", error.message, extra={"told": told})
+        self._requests.failed(error)
         if not ready:
             self._skipping = True
         else:
@@ -254,6 +252,8 @@ class Conversation:
                 self._end_block()
             except Error as error:
                 self._say(say.error_response(error))
+                self._requests.begin()
+                self._requests.failed(error)
         status = self._session.status
         if status == "I":
             self._retire_portals()
@@ -317,12 +317,16 @@ class Conversation:
             statements = self._session.statements.parse(text)
             if len(statements) > 1:
                 self._begin_block()
-            for parsed in statements:
+            for number, parsed in enumerate(statements):
+                if number:
+                    self._requests.begin()
                 bound = self._session.statements.bind(parsed, {}, remember=text if len(statements) == 1 else None)
                 yield from self._run_simple(bound)
             if not statements:
                 self._say(say.EMPTY_QUERY)
-        self._end_block()
+        if self._in_block:
+            self._requests.begin()
+            self._end_block()
         yield from self._ready()
 
     def _run_simple(self, statement: NamedStatement, arguments: tuple[Literal, ...] = ()) -> _Handler:
@@ -454,7 +458,7 @@ class Conversation:
         """Runs its statement; rows are not given yet, but for COPY's.  ``described``: say what columns there are."""
         statement = portal.statement
         assert statement is not None, "the empty statement is not run"
-        self._statements += 1
+        self._requests.runs()
         copied = copy_shape(statement.prepared.statement)
         if copied is not None and copied.inwards:
             portal.outcome = yield from self._copying.copy_in(statement, portal.arguments, copied)
@@ -526,8 +530,3 @@ class Conversation:
             given += stop - portal.given
             yield from self._give_rows(portal, stop)
         return given
-
-
-def _level_of(error: Error) -> int:
-    """What is ours is an error; what clients do wrong is theirs to know."""
-    return logging.ERROR if error.sqlstate.startswith(("XX", "58")) else logging.INFO

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from eddyline.adapter.admission import login_verifier
+from eddyline.adapter.admission import login_verifier, password_refusal
 from eddyline.adapter.engine import Engine
 from eddyline.sql.password_verifier import Verifier
 
@@ -16,16 +16,26 @@ __all__ = ["Passwords"]
 class Passwords:
     """``known``: the verifier of who may connect, None of anybody else; quick, on any thread.
 
-    ``secret``: of this server, for users that there are not.
+    ``secret``: of this server, for users that there are not.  ``database``: whose roles have passwords, if any.
     """
 
     known: Callable[[str], Verifier | None]
     secret: bytes = field(repr=False)
+    database: Callable[[], Engine] | None = None
 
     def of(self, user: str) -> Verifier:
         """What the user's password is checked with; one that none fits for somebody unknown."""
-        return self.known(user) or Verifier.of_nobody(user, self.secret)
+        given = self.known(user)
+        found = given if self.database is None else login_verifier(self.database(), user, given)
+        return found or Verifier.of_nobody(user, self.secret)
+
+    def refusal(self, user: str) -> str:
+        """Why a password of the user's was not taken; for the log."""
+        given = self.known(user)
+        if self.database is not None:
+            return password_refusal(self.database(), user, given)
+        return "no such role" if given is None else "wrong password"
 
     def with_roles(self, engine: Callable[[], Engine]) -> Passwords:
         """With those of the roles of the database that ``engine`` gives, which come before these."""
-        return replace(self, known=lambda user: login_verifier(engine(), user, self.known(user)))
+        return replace(self, database=engine)
