@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import threading
 from collections.abc import Callable, Iterator
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -378,3 +379,112 @@ def test_arguments_that_make_no_sense_are_typed_errors(
     with pytest.raises(eddyline.Error) as caught:
         call(db)
     assert caught.value.sqlstate == sqlstate
+
+
+@pytest.fixture
+def wide() -> Iterator[eddyline.Connection]:
+    with eddyline.connect() as connection:
+        connection.execute(
+            "CREATE TABLE w (i int, n numeric(10,2), m numeric, s text, d date, ts timestamp, iv interval, ar int[], "
+            "f float8)"
+        )
+        yield connection
+
+
+@pytest.mark.parametrize("many", [False, True], ids=["alone", "beside others"])
+@pytest.mark.parametrize(
+    ("column", "value", "sqlstate"),
+    [
+        ("n", Decimal("Infinity"), "0A000"),
+        ("m", Decimal("-Infinity"), "0A000"),
+        ("n", Decimal("sNaN"), "22P02"),
+        ("m", True, "42804"),
+        ("f", 1j, "42804"),
+        ("s", object(), "42804"),
+        ("s", {1, 2}, "42804"),
+        ("ar", pd.Series([1, 2]), "42804"),
+        ("iv", np.timedelta64(2**62, "s"), "22008"),
+        ("i", pd.Series([1]), "42804"),
+    ],
+)
+def test_values_that_are_no_data_are_refused_by_name(
+    wide: eddyline.Connection, column: str, value: Any, sqlstate: str, many: bool
+) -> None:
+    data = [{column: value}, {column: None}] if many else [{column: value}]
+    if isinstance(value, set | np.timedelta64 | bool) and many:
+        data = [{column: value}, {column: value}]
+    with pytest.raises(eddyline.Error) as caught:
+        wide.append("w", data)
+    assert caught.value.sqlstate == sqlstate
+    assert wide.execute("SELECT count(*) FROM w").fetchall() == [(0,)]
+
+
+@pytest.mark.parametrize("column", ["d", "ts", "iv", "s"])
+@pytest.mark.parametrize("missing", [pd.NaT, np.datetime64("NaT"), np.timedelta64("NaT")])
+def test_not_a_time_is_null(wide: eddyline.Connection, column: str, missing: Any) -> None:
+    wide.append("w", [{column: missing}, {column: None}])
+    assert wide.execute(f"SELECT {column} FROM w").fetchall() == [(None,), (None,)]
+
+
+def test_numpys_times_are_read(wide: eddyline.Connection) -> None:
+    wide.append("w", [{"d": np.datetime64("2024-02-29"), "ts": np.datetime64("2024-02-29T01:02:03.5")}])
+    found = wide.execute("SELECT d, ts FROM w").fetchall()
+    assert found == [(dt.date(2024, 2, 29), dt.datetime(2024, 2, 29, 1, 2, 3, 500_000))]
+
+
+@pytest.mark.parametrize(
+    ("frame", "expected"),
+    [
+        (pd.DataFrame({"i": [5, 6, 7]}).query("i > 5"), [(6, None), (7, None)]),
+        (pd.DataFrame({"i": [5, 6]}, index=["x", "y"]), [(5, None), (6, None)]),
+        (pd.DataFrame({"i": [5, 6], "s": ["x", "y"]}).set_index("s"), [(5, "x"), (6, "y")]),
+        (pd.DataFrame({"s": ["x", "y"]}, index=pd.RangeIndex(5, 7, name="i")), [(5, "x"), (6, "y")]),
+        (pd.DataFrame({"f": [0.5]}, index=pd.MultiIndex.from_tuples([(5, "x")], names=["i", "s"])), [(5, "x")]),
+        (pd.DataFrame({"i": [5, 6], "s": ["x", 7]}), [(5, "x"), (6, "7")]),
+        (pd.DataFrame({"i": [5, 6], "s": pd.Series(["x", np.nan], dtype=object)}), [(5, "x"), (6, None)]),
+        (pd.DataFrame({"i": [5, 6], "s": pd.Series([7, pd.NA, "x"][1:], dtype=object)}), [(5, None), (6, "x")]),
+        (pd.DataFrame({"i": [1.0, np.nan]}), [(1, None), (None, None)]),
+    ],
+    ids=[
+        "filtered", "labels", "named index", "named range", "levels", "mixed", "nan in objects", "NA in objects", "nan"
+    ],
+)  # fmt: skip
+def test_frames_of_pandas_as_they_come(
+    wide: eddyline.Connection, frame: pd.DataFrame, expected: list[tuple[Any, ...]]
+) -> None:
+    wide.append("w", frame)
+    assert sorted(wide.execute("SELECT i, s FROM w").fetchall(), key=repr) == expected
+
+
+@pytest.mark.parametrize(
+    ("frame", "sqlstate"),
+    [
+        (pd.DataFrame([[1, 2]], columns=["i", "i"]), "42701"),
+        (pd.DataFrame({"i": [1], "j": [2]}).set_index("i", drop=False).drop(columns="j"), "42701"),
+        (pd.DataFrame({"f": [1j]}), "42804"),
+        (pd.DataFrame({"n": [Decimal("Infinity")]}), "0A000"),
+        (pl.DataFrame({"s": [object()]}, schema={"s": pl.Object}), "42804"),
+        (pl.DataFrame({"i": [1]}, schema={"i": pl.Int128}), "42804"),
+    ],
+)
+def test_frames_that_cannot_be_read_are_refused(wide: eddyline.Connection, frame: object, sqlstate: str) -> None:
+    with pytest.raises(eddyline.Error) as caught:
+        wide.append("w", frame)
+    assert caught.value.sqlstate == sqlstate
+    assert wide.execute("SELECT count(*) FROM w").fetchall() == [(0,)]
+
+
+@pytest.mark.parametrize(
+    ("column", "array"),
+    [
+        ("i", pa.RunEndEncodedArray.from_arrays(pa.array([1, 2], pa.int32()), pa.array([3, None]))),
+        ("s", pa.RunEndEncodedArray.from_arrays(pa.array([1, 2], pa.int32()), pa.array(["x", None]))),
+        ("ar", pa.array([[1, 2], None], pa.list_view(pa.int64()))),
+        ("ar", pa.array([[1, 2], None], pa.large_list_view(pa.int16()))),
+    ],
+)
+def test_layouts_of_arrow_that_few_use(wide: eddyline.Connection, column: str, array: pa.Array) -> None:
+    wide.append("w", pa.table({column: array}))
+    expected: list[Any] = array.to_pylist()
+    found = [v for (v,) in wide.execute(f"SELECT {column} FROM w").fetchall()]
+    assert sorted(found, key=repr) == sorted(expected, key=repr)

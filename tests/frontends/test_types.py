@@ -123,8 +123,18 @@ def test_what_python_has_no_value_for_comes_as_text(db: eddyline.Connection) -> 
     assert row == ("infinity", "-infinity", "24:00:00", "0044-03-15 BC")
 
 
-@pytest.mark.parametrize("value", ["'infinity'::date", "'-infinity'::timestamptz", "'0044-03-15 BC'::timestamp"])
-def test_frames_refuse_years_that_they_cannot_show(db: eddyline.Connection, value: str) -> None:
+@pytest.mark.parametrize(
+    "value",
+    [
+        "'infinity'::date",
+        "'-infinity'::timestamptz",
+        "'0044-03-15 BC'::timestamp",
+        "ARRAY['infinity'::date]",
+        "'24:00'::time",
+        "ARRAY[NULL, '24:00'::time]",
+    ],
+)
+def test_frames_refuse_times_that_they_cannot_show(db: eddyline.Connection, value: str) -> None:
     cursor = db.execute(f"SELECT {value} AS v")
     for frame in (cursor.df, cursor.pl):
         with pytest.raises(eddyline.DataError) as caught:
@@ -140,6 +150,21 @@ def test_missing_values_of_pandas_are_null(db: eddyline.Connection) -> None:
 def test_floats_keep_their_sign_of_zero_and_nan(db: eddyline.Connection) -> None:
     cursor = stored(db, "double precision", [-0.0, float("nan")])
     assert list(map(repr, (v for (v,) in cursor))) == ["-0.0", "nan"]
+
+
+def test_a_date_is_midnight_in_the_sessions_zone(db: eddyline.Connection) -> None:
+    db.execute("SET TimeZone = 'Asia/Tokyo'")
+    [(got,)] = stored(db, "timestamptz", [dt.date(2020, 3, 1)]).fetchall()
+    assert got == dt.datetime(2020, 2, 29, 15, tzinfo=UTC)
+
+
+def test_columns_of_one_name_are_no_polars_frame(db: eddyline.Connection) -> None:
+    cursor = db.execute("SELECT 1 AS a, 2 AS a")
+    with pytest.raises(eddyline.ProgrammingError) as caught:
+        cursor.pl()
+    assert caught.value.sqlstate == "42701"
+    assert list(cursor.df().columns) == ["a", "a"]
+    assert cursor.arrow().column_names == ["a", "a"]
 
 
 @pytest.mark.parametrize(
@@ -162,6 +187,9 @@ def test_floats_keep_their_sign_of_zero_and_nan(db: eddyline.Connection) -> None
         ("boolean", np.bool_(True), True),
         ("timestamp", np.datetime64("2020-01-02T03:04:05.678901234"), dt.datetime(2020, 1, 2, 3, 4, 5, 678901)),
         ("interval", np.timedelta64(90, "s"), Interval(0, 0, 90_000_000)),
+        ("timestamptz", dt.date(2020, 2, 29), dt.datetime(2020, 2, 29, tzinfo=UTC)),
+        ("int", Decimal("2.00"), 2),
+        ("bigint", Decimal(2**63 - 1), 2**63 - 1),
     ],
 )
 def test_parameters_of_related_kinds_are_converted(
@@ -195,6 +223,11 @@ def test_parameters_of_related_kinds_are_converted(
         ("numeric", Decimal("NaN"), "0A000"),
         ("int", [1], "42804"),
         ("int", object(), "42804"),
+        ("int", Decimal("2.5"), "42804"),
+        ("int", Decimal("Infinity"), "42804"),
+        ("int", Decimal("NaN"), "42804"),
+        ("bigint", Decimal("1e999999"), "42804"),
+        ("bigint", Decimal(2**63), "22003"),
     ],
 )
 def test_parameters_that_do_not_fit_are_refused(

@@ -15,11 +15,20 @@ from eddyline.expr.evaluate import evaluate
 from eddyline.expr.ir import Cast, Column
 from eddyline.repr.types import Kind, SqlType, element_type, is_array, numeric
 
-__all__ = ["check_calendar_years", "export_column", "export_table"]
+__all__ = ["check_shown_by_frames", "export_column", "export_table"]
 
 _MONTHS_DAYS_MICROS = np.dtype([("months", "<i4"), ("days", "<i4"), ("micros", "<i8")])
 _DAYS = (-719_162, 2_932_896)  # 0001-01-01 and 9999-12-31
 _DAY_MICROS = 86_400_000_000
+_YEARS = "outside the years 1 to 9999"
+_MICROS = (_DAYS[0] * _DAY_MICROS, (_DAYS[1] + 1) * _DAY_MICROS - 1, _YEARS)
+#: the stored values that frames show: the least, the greatest, and what others are
+_FRAME_LIMITS = {
+    Kind.DATE: (*_DAYS, _YEARS),
+    Kind.TIMESTAMP: _MICROS,
+    Kind.TIMESTAMPTZ: _MICROS,
+    Kind.TIME: (0, _DAY_MICROS - 1, "of 24:00"),
+}
 _MAX_MICROS_AS_NANOS = (2**63 - 1) // 1000
 
 
@@ -49,21 +58,23 @@ def export_column(column: pa.Array, sql_type: SqlType) -> pa.Array:
             return column
 
 
-def check_calendar_years(names: Sequence[str], types: Sequence[SqlType], columns: Sequence[pa.Array]) -> None:
-    """22008 for dates and timestamps outside the years 1 to 9999, such as infinity, which frames cannot show."""
+def check_shown_by_frames(names: Sequence[str], types: Sequence[SqlType], columns: Sequence[pa.Array]) -> None:
+    """22008 for what frames cannot show: dates and timestamps outside the years 1 to 9999, such as infinity, and the
+    time 24:00.  Elements of arrays count."""
     for name, sql_type, column in zip(names, types, columns, strict=True):
-        if sql_type.kind is Kind.DATE:
-            lowest, highest = pc.min_max(column.view(pa.int32())).as_py().values()
-            limits = _DAYS
-        elif sql_type.kind in (Kind.TIMESTAMP, Kind.TIMESTAMPTZ):
-            lowest, highest = pc.min_max(column.view(pa.int64())).as_py().values()
-            limits = (_DAYS[0] * _DAY_MICROS, (_DAYS[1] + 1) * _DAY_MICROS - 1)
-        else:
+        if is_array(sql_type):
+            if element_type(sql_type).kind in _FRAME_LIMITS:
+                check_shown_by_frames(
+                    (name,), (element_type(sql_type),), (flattened(column, element_type(sql_type))[0],)
+                )
             continue
-        if lowest is not None and not limits[0] <= lowest <= highest <= limits[1]:
-            raise make_error(
-                "22008", f'column "{name}" has values outside the years 1 to 9999', hint="cast the column to text"
-            )
+        if sql_type.kind not in _FRAME_LIMITS:
+            continue
+        first, last, what = _FRAME_LIMITS[sql_type.kind]
+        plain = pa.int32() if sql_type.kind is Kind.DATE else pa.int64()
+        lowest, highest = pc.min_max(column.view(plain)).as_py().values()
+        if lowest is not None and not first <= lowest <= highest <= last:
+            raise make_error("22008", f'column "{name}" has values {what}', hint="cast the column to text")
 
 
 def _lists(column: pa.Array, element: SqlType) -> pa.Array:

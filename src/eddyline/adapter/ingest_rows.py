@@ -103,6 +103,8 @@ def assigned_column(data: pa.ChunkedArray | pa.Array, target: SqlType, name: str
         array = array.storage
     if pa.types.is_dictionary(array.type):
         array = array.dictionary_decode()
+    if pa.types.is_run_end_encoded(array.type):
+        array = pc.run_end_decode(array)
     if pa.types.is_null(array.type):
         return pa.nulls(len(array), arrow_type(target))
     source, array = _engine_column(array, target, name)
@@ -136,7 +138,7 @@ def _engine_column(array: pa.Array, target: SqlType, name: str) -> tuple[SqlType
         case Kind.INTERVAL if t == pa.month_day_nano_interval():
             return target, _intervals(array, name)
         case Kind.INTERVAL if pa.types.is_duration(t):
-            return target, _durations(array)
+            return target, _durations(array, name)
         case _:
             pass
     found = _source_type(t)
@@ -194,7 +196,14 @@ def _check_text(column: pa.Array, name: str) -> None:
 
 
 def _is_list(t: pa.DataType) -> bool:
-    return bool(pa.types.is_list(t) or pa.types.is_large_list(t) or pa.types.is_fixed_size_list(t))
+    types = pa.types
+    return bool(
+        types.is_list(t)
+        or types.is_large_list(t)
+        or types.is_fixed_size_list(t)
+        or types.is_list_view(t)
+        or types.is_large_list_view(t)
+    )
 
 
 def _arrays(array: pa.Array, target: SqlType, name: str) -> pa.Array:
@@ -253,10 +262,14 @@ def _intervals(array: pa.Array, name: str) -> pa.Array:
     return _interval_array(out, valid)
 
 
-def _durations(array: pa.Array) -> pa.Array:
-    """Durations as Python's timedelta splits them: days and the rest."""
+def _durations(array: pa.Array, name: str) -> pa.Array:
+    """Durations as Python's timedelta splits them: days and the rest.  22008 for parts of a µs, or too many."""
     valid = np.asarray(array.is_valid())
-    micros = np.asarray(array.cast(pa.duration("us")).cast(pa.int64()).fill_null(0))
+    try:
+        whole = array.cast(pa.duration("us"))
+    except pa.ArrowInvalid as problem:
+        raise make_error("22008", f'column "{name}": {problem}') from problem
+    micros = np.asarray(whole.cast(pa.int64()).fill_null(0))
     out = np.zeros(len(array), _MICROS)
     out["days"], out["micros"] = np.divmod(micros, 86_400_000_000)
     return _interval_array(out, valid)

@@ -52,6 +52,7 @@ __all__ = ["MAX_CACHED_CHARS", "Prepared", "bind_parsed", "is_prepared", "litera
 #: longer texts are parsed each time
 MAX_CACHED_CHARS = 20_000
 #: what rounds to more than this is no finite float32
+_MOST_DIGITS = 19  # of a bigint
 _MAX_REAL = (2.0 - 2.0**-24) * 2.0**127
 _TEXTS = (Kind.TEXT, Kind.VARCHAR, Kind.BPCHAR)
 
@@ -229,16 +230,21 @@ def literals_of(
 
 
 def _in_zone(value: Any, sql_type: SqlType) -> Any:
-    """A datetime without a zone as text, which is read in the session's; 0A000 for such in a list."""
+    """A date, or a datetime without a zone, as text, which is read in the session's; 0A000 for such in a list."""
     if sql_type.kind is Kind.TIMESTAMPTZ_ARRAY and isinstance(value, list):
-        if any(isinstance(v, str) or (isinstance(v, dt.datetime) and v.tzinfo is None) for v in _leaves(value)):
+        if any(isinstance(v, str) or _is_local(v) for v in _leaves(value)):
             raise unsupported(
                 "a list of times without a zone in a session whose TimeZone is not UTC",
                 hint="Give them a zone, or pass the whole array as text.",
             )
         return value
-    local = isinstance(value, dt.datetime) and value.tzinfo is None and value == value  # noqa: PLR0124 - not NaT
-    return value.isoformat(" ") if local and sql_type.kind is Kind.TIMESTAMPTZ else value
+    return str(value) if sql_type.kind is Kind.TIMESTAMPTZ and _is_local(value) else value
+
+
+def _is_local(value: Any) -> bool:
+    if isinstance(value, dt.datetime):
+        return value.tzinfo is None and value == value  # noqa: PLR0124 - not NaT
+    return isinstance(value, dt.date)
 
 
 def _literal(value: Any, sql_type: SqlType, number: int, zone: Zone) -> Literal:
@@ -251,7 +257,7 @@ def _literal(value: Any, sql_type: SqlType, number: int, zone: Zone) -> Literal:
             _check_text(value)
             if sql_type.kind not in _TEXTS:
                 return Literal(parse_literal(value, sql_type, zone), sql_type)
-        elif isinstance(value, float) and sql_type.kind in INTEGER_LIMITS and value.is_integer():
+        elif isinstance(value, float | Decimal) and sql_type.kind in INTEGER_LIMITS and _is_whole(value):
             value = int(value)
         elif sql_type.kind in _TEXTS and isinstance(value, (int, float, Decimal, dt.date, uuid.UUID)):
             value = str(value).lower() if isinstance(value, bool) else str(value)
@@ -266,6 +272,12 @@ def _literal(value: Any, sql_type: SqlType, number: int, zone: Zone) -> Literal:
         if error.detail is None:
             error.detail = f"parameter ${number}"
         raise
+
+
+def _is_whole(value: float | Decimal) -> bool:
+    if isinstance(value, Decimal):  # 1e999999 is too large for any type, and for memory
+        return value.is_finite() and value.adjusted() < _MOST_DIGITS and value == value.to_integral_value()
+    return value.is_integer()
 
 
 def _python_scalar(value: np.generic) -> Any:

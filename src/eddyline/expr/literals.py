@@ -282,9 +282,11 @@ def _from_timestamp(value: Any) -> LiteralValue:
 
 
 def _from_timestamptz(value: Any) -> LiteralValue:
-    """A naive datetime is taken as UTC."""
+    """A naive datetime is taken as UTC, a date as its midnight there."""
     if isinstance(value, str):
         return parse_timestamptz(value)
+    if type(value) is datetime.date:
+        return (value - _EPOCH_DAY).days * _DAY_MICROS
     if not isinstance(value, datetime.datetime):
         return None
     return ((value if value.tzinfo else value.replace(tzinfo=datetime.UTC)) - _EPOCH_UTC) // _MICROSECOND

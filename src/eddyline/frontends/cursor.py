@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from eddyline.adapter.export import check_calendar_years, export_table
+from eddyline.adapter.export import check_shown_by_frames, export_table
 from eddyline.adapter.outcome import Outcome, ResultSet
 from eddyline.adapter.session import Session
-from eddyline.errors import InterfaceError
+from eddyline.errors import InterfaceError, make_error
 from eddyline.expr.text_io import to_python
 from eddyline.frontends.subscription import Subscription
 from eddyline.repr.types import Kind
@@ -278,10 +278,20 @@ class Cursor:
         return table.to_pandas(types_mapper=lambda t: nullable.get(t) if t in holding_nulls else None)
 
     def pl(self) -> pl.DataFrame:
-        """All rows as a Polars frame; intervals as text, since Polars has no calendar interval."""
+        """All rows as a Polars frame; intervals as text, since Polars has no calendar interval.
+
+        42701 for two columns of one name, which Polars' frames cannot have.
+        """
         polars = _import("polars")
         self._check_frame()
         result = self._result()
+        for i, name in enumerate(result.names):
+            if name in result.names[:i]:
+                raise make_error(
+                    "42701",
+                    f'column "{name}" appears more than once, which a Polars frame cannot show',
+                    hint="Give the columns names of their own with AS, or use arrow() or df().",
+                )
         table = self.arrow()
         for i, t in enumerate(result.types):
             if t.kind is Kind.INTERVAL:
@@ -292,7 +302,7 @@ class Cursor:
 
     def _check_frame(self) -> None:
         result = self._result()
-        check_calendar_years(result.names, result.types, result.columns)
+        check_shown_by_frames(result.names, result.types, result.columns)
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         return self.arrow().__arrow_c_stream__(requested_schema)

@@ -5,14 +5,27 @@ The result may share memory with what was given.
 
 from __future__ import annotations
 
+import datetime as dt
 import os
+import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from eddyline.errors import InterfaceError, make_error
+from eddyline.frontends.ingest_frames import (
+    NOT_CONVERTIBLE,
+    is_pandas,
+    is_polars,
+    pandas_table,
+    polars_table,
+    without_views,
+)
+from eddyline.repr.interval import Interval
 from eddyline.repr.late_module import LateModule
 from eddyline.repr.types import Kind, SqlType, arrow_type
 
@@ -45,10 +58,12 @@ def to_table(data: object, columns: Mapping[str, SqlType]) -> pa.Table:
             return data.read_all()
         case Mapping():
             return _from_mapping(data, columns)
+        case _ if is_pandas(data):
+            return pandas_table(data, lambda name, values: _array(name, values, columns.get(name)))
+        case _ if is_polars(data):
+            return polars_table(data)
         case _ if hasattr(data, "__arrow_c_stream__"):
             return _from_stream(data)
-        case _ if _is_pandas(data):
-            return pa.Table.from_pandas(data, preserve_index=False)
         case Sequence() | Iterator():
             return _from_rows(list(data), columns)
         case _:
@@ -56,29 +71,11 @@ def to_table(data: object, columns: Mapping[str, SqlType]) -> pa.Table:
 
 
 def _from_stream(data: object) -> pa.Table:
-    """Columns of an Arrow stream.  Arrow has few kernels for views, so that they become plain strings."""
     try:
         table = pa.table(data)
     except pa.ArrowInvalid as problem:  # the stream of a single column
         raise _no_table(data) from problem
-    return pa.table([_without_views(column) for column in table.columns], names=table.column_names)
-
-
-def _without_views(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    if pa.types.is_dictionary(column.type):
-        kind = _viewless(column.type.value_type)
-        if kind == column.type.value_type:
-            return column
-        chunks = [pa.DictionaryArray.from_arrays(c.indices, c.dictionary.cast(kind)) for c in column.chunks]
-        return pa.chunked_array(chunks, pa.dictionary(column.type.index_type, kind))
-    kind = _viewless(column.type)
-    return column if kind == column.type else column.cast(kind)
-
-
-def _viewless(data_type: pa.DataType) -> pa.DataType:
-    if pa.types.is_string_view(data_type):
-        return pa.large_string()
-    return pa.large_binary() if pa.types.is_binary_view(data_type) else data_type
+    return pa.table([without_views(column) for column in table.columns], names=table.column_names)
 
 
 def _no_table(data: object) -> InterfaceError:
@@ -87,10 +84,6 @@ def _no_table(data: object) -> InterfaceError:
     else:
         hint = "pass an Arrow table, a pandas or Polars frame, a list of dicts, or the path of a file"
     return InterfaceError(f"cannot append a {type(data).__name__}", sqlstate="42804", hint=hint)
-
-
-def _is_pandas(data: object) -> bool:
-    return type(data).__module__.partition(".")[0] == "pandas" and hasattr(data, "columns")
 
 
 def _from_mapping(data: Mapping[str, Any], columns: Mapping[str, SqlType]) -> pa.Table:
@@ -137,31 +130,35 @@ def _array(name: str, values: Any, target: SqlType | None) -> pa.Array | pa.Chun
     if not hasattr(values, "__array__"):
         values = list(values)
         # Arrow would give all decimals one scale; a numeric whose scale varies by value keeps each one's own.
-        if target is not None and target.kind is Kind.NUMERIC and target.scale is None:
+        varies = target is not None and target.kind is Kind.NUMERIC and target.scale is None
+        if varies and not any(isinstance(v, (bool, np.bool_)) for v in values):
             return _as_text(name, values)
     try:
         return pa.array(values)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError, UnicodeEncodeError):
+    except NOT_CONVERTIBLE:
         return _as_text(name, list(values))
 
 
 def _as_text(name: str, values: Sequence[Any]) -> pa.Array:
     """Values that Arrow finds no common type for, as text for the column's own input function."""
     try:
-        return pa.array([_text_of(v) for v in values], pa.large_string())
+        return pa.array([_text_of(name, v) for v in values], pa.large_string())
     except (pa.ArrowInvalid, pa.ArrowTypeError, UnicodeEncodeError) as problem:
         raise make_error("22021", f'column "{name}" has values that are not text: {problem}') from problem
 
 
-def _text_of(value: object) -> str | None:
-    """The input text of a Python value."""
-    match value:
-        case None:
-            return None
-        case bytes() | bytearray() | memoryview():
-            return "\\x" + bytes(value).hex()
-        case _:
-            return str(value)
+_WITH_TEXT = (str, int, float, Decimal, dt.date, dt.time, dt.timedelta, uuid.UUID, Interval, np.generic)
+
+
+def _text_of(name: str, value: object) -> str | None:
+    """The input text of a Python value.  42804 for one that has none: what ``str`` makes of it is no data."""
+    if value is None or (isinstance(value, dt.datetime | np.datetime64 | np.timedelta64) and value != value):  # noqa: PLR0124 - NaT
+        return None
+    if isinstance(value, bytes | bytearray | memoryview):
+        return "\\x" + bytes(value).hex()
+    if isinstance(value, _WITH_TEXT) and not isinstance(value, np.complexfloating):
+        return str(value)
+    raise make_error("42804", f'a value of type {type(value).__name__} cannot be used for column "{name}"')
 
 
 _FILE_HINTS = {
