@@ -14,10 +14,10 @@ from eddyline.compute.operators.arrange import ArrangeOperator, new_arrangement
 from eddyline.compute.operators.join import JoinOperator
 from eddyline.compute.operators.stateless import FlattenOperator
 from eddyline.compute.stream import ArrangedOutput, Operator, Output, Stream
-from eddyline.expr.ir import Mfp
+from eddyline.expr.ir import Call, Column, FilterStep, Literal, Mfp
 from eddyline.plan.dataflow import Join
 from eddyline.repr.time import EMPTY, Frontier, Time
-from eddyline.repr.types import INTEGER, TEXT
+from eddyline.repr.types import BOOLEAN, INTEGER, TEXT
 from eddyline.testing.counting import counting
 from eddyline.trace.run import Layout
 from eddyline.trace.snapshot import Snapshot
@@ -283,3 +283,69 @@ def test_columns_that_the_output_lacks_are_not_copied() -> None:
 
 def test_columns_of_rows_that_meet_one_row_each_are_handed_on_as_they_are() -> None:
     assert bytes_of_a_change("w" * 400, (0, 1, 2)) == bytes_of_a_change("s", (0, 1, 2))
+
+
+def _narrowing(mfp: Mfp):  # type: ignore[no-untyped-def]  # a function of functions
+    """LEFT by its number with rows that are wider than what ``mfp`` reads."""
+    node = Join(0, 1, (False,), mfp)
+
+    def build(inputs: Sequence[Stream], output: Output, ctx: OperatorContext) -> list[Operator]:
+        edges = [ArrangedOutput(new_arrangement(layout, ctx)) for layout in (Layout(LEFT, (0,)), Layout(RIGHT, (1,)))]
+        arranges = [
+            ArrangeOperator("a", stream, edge.arrangement.oks.layout, edge, ctx)
+            for stream, edge in zip(inputs, edges, strict=True)
+        ]
+        return [*arranges, JoinOperator("j", edges[0].connect(), edges[1].connect(), node, output, ctx)]
+
+    return build
+
+
+@pytest.mark.parametrize("bits", [None, 4])
+@pytest.mark.parametrize("seed", range(8))
+def test_what_the_result_drops_or_one_side_decides_changes_no_pair(seed: int, bits: int | None) -> None:
+    rng = random.Random(seed)
+    left = random_history(rng, left_row, updates=100, times=12, negative=True)
+    right = random_history(rng, right_row, updates=100, times=12, negative=True)
+    is_a = FilterStep(Call("gt", (Column(1, TEXT), Literal("a", TEXT)), BOOLEAN))
+    present = FilterStep(Call("is_not_null", (Column(2, TEXT),), BOOLEAN))
+    steps, projection = rng.choice((((), (0,)), ((is_a,), (0, 2)), ((is_a, present), (3,)), ((present,), ())))
+    types = tuple(OUT[c] for c in projection)
+
+    def join(one: Multiset, other: Multiset) -> Multiset:
+        result: Multiset = Counter()
+        for row, n in oracle(False)(one, other).items():
+            if (is_a not in steps or row[1] > "a") and (present not in steps or row[2] is not None):
+                result[tuple(row[c] for c in projection)] += n
+        return result
+
+    budget = rng.choice((8, 65_536))
+    build = _narrowing(Mfp(steps, projection, types))
+    collector = drive(build, [(LEFT, left), (RIGHT, right)], rng, bits=bits, budget_rows=budget)
+    check(collector, [left, right], join, types)
+
+
+def test_a_change_of_what_the_result_drops_meets_no_row() -> None:
+    """Also where it comes in several runs."""
+    for budget in (65_536, 40):
+        ctx = context(budget_rows=budget)
+        ends, output = [Output(), Output()], Output()
+        consumer = output.connect()
+        operators = _narrowing(Mfp((), (0, 2), (INTEGER, TEXT)))([end.connect() for end in ends], output, ctx)
+        ends[0].send(batch_of(LEFT, [((n % 5, f"a{n}"), 10, 1) for n in range(20)]))
+        ends[1].send(batch_of(RIGHT, [((f"x{n}", n % 5), 10, 1) for n in range(1000)]))
+        for end in ends:
+            end.advance(Frontier(11))
+        while any(o.pending() for o in operators):
+            for operator in operators:
+                operator.step()
+        assert sum(map(len, consumer.updates)) == 4000
+        consumer.updates.clear()
+        ends[0].send(batch_of(LEFT, [((n % 5, f"a{n}"), 12, -1) for n in range(20)]))
+        ends[0].send(batch_of(LEFT, [((n % 5, f"b{n}"), 12, 1) for n in range(20)]))
+        for end in ends:
+            end.advance(Frontier(13))
+        while any(o.pending() for o in operators):
+            for operator in operators:
+                operator.step()
+        assert consumer.frontier == 13
+        assert not consumer.updates

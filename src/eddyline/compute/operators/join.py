@@ -22,43 +22,45 @@ import pyarrow as pa
 
 from eddyline.compute.context import OperatorContext
 from eddyline.compute.frozen import FrozenHandle
+from eddyline.compute.operators.join_changes import Changes, JoinChanges
 from eddyline.compute.operators.mfp import send_through
-from eddyline.compute.operators.stateless import run_updates
-from eddyline.compute.stream import ArrangedStream, Output, Sealed
-from eddyline.expr.narrow import narrow
+from eddyline.compute.stream import ArrangedStream, Output
+from eddyline.expr.ir import Mfp
+from eddyline.expr.one_side import one_side
 from eddyline.plan.dataflow import Join
 from eddyline.repr.batch import Batch, Int64s
 from eddyline.repr.rowerror import ERR_TYPES
 from eddyline.repr.taking import take_values
-from eddyline.repr.time import EMPTY, MIN_TIME, Frontier, Time
+from eddyline.repr.time import EMPTY, MIN_TIME, Frontier
 from eddyline.repr.types import SqlType
-from eddyline.trace.run import Layout, Run
 from eddyline.trace.snapshot import Matches, Snapshot
 from eddyline.trace.trace import TraceHandle
 
 __all__ = ["JoinOperator"]
 
-#: rows of a delta that are probed in one call
-PROBE_ROWS = 8192
-
 
 class _Side:
     """One input: its queue, what of it is consumed, and the hold on its trace (None once it is dropped)."""
 
-    def __init__(self, stream: ArrangedStream, as_of: Time) -> None:
+    def __init__(
+        self, stream: ArrangedStream, other: ArrangedStream, node: Join, context: OperatorContext, *, is_left: bool
+    ) -> None:
         trace = stream.arrangement.oks
+        own, theirs = trace.layout.types, other.arrangement.oks.layout.types
+        split = one_side(node.mfp, *((own, theirs) if is_left else (theirs, own)), is_left=is_left)
+        matched = tuple(theirs[c] for c in split.other)
+        self.is_left = is_left
         self.stream = stream
-        self.layout: Layout = trace.layout
         self.consumed: Frontier = Frontier(MIN_TIME)
-        #: the columns that the join's output is made from, and their types
-        self.picked: tuple[int, ...] = tuple(range(len(self.layout.types)))
-        self.types: tuple[SqlType, ...] = self.layout.types
-        self.key_types: tuple[SqlType, ...] = tuple(self.layout.types[k] for k in self.layout.key)
-        self.handle: TraceHandle | FrozenHandle | None = trace.handle(since=Frontier(as_of), through=Frontier(MIN_TIME))
-
-    def pick(self, columns: tuple[int, ...]) -> None:
-        self.picked = columns
-        self.types = tuple(self.layout.types[c] for c in columns)
+        self.changes = JoinChanges(trace.layout, split.own, context)
+        self.key_types: tuple[SqlType, ...] = tuple(trace.layout.types[k] for k in trace.layout.key)
+        #: the other input's columns, and what is done to pairs, where a change of this one is matched
+        self.others: tuple[int, ...] = split.other
+        self.mfp: Mfp = split.rest
+        self.pair_types: tuple[SqlType, ...] = (*split.own.types, *matched) if is_left else (*matched, *split.own.types)
+        self.handle: TraceHandle | FrozenHandle | None = trace.handle(
+            since=Frontier(context.as_of), through=Frontier(MIN_TIME)
+        )
 
     def snapshot(self) -> Snapshot | None:
         return None if self.handle is None else self.handle.snapshot()
@@ -77,7 +79,7 @@ def _first_rows(side: _Side) -> int:
 class JoinOperator:
     """Emits left columns then right columns through ``node.mfp``; errors of either input pass unchanged.
 
-    Cost: proportional to the updates and their matches, however large the traces are.
+    Cost: proportional to the updates that its result tells apart and their matches, however large the traces are.
     """
 
     def __init__(
@@ -93,15 +95,8 @@ class JoinOperator:
         self._node = node
         self._output = output
         self._context = context
-        self._left = _Side(left, context.as_of)
-        self._right = _Side(right, context.as_of)
-        self._mfp = node.mfp
-        if node.mfp is not None:
-            width = len(self._left.layout.types)
-            read, self._mfp = narrow(node.mfp, width + len(self._right.layout.types))
-            self._left.pick(tuple(c for c in read if c < width))
-            self._right.pick(tuple(c - width for c in read if c >= width))
-        self._types: tuple[SqlType, ...] = (*self._left.types, *self._right.types)
+        self._left = _Side(left, right, node, context, is_left=True)
+        self._right = _Side(right, left, node, context, is_left=False)
         #: the interval being joined, resumed at each activation
         self._work: Iterator[int] | None = None
 
@@ -150,8 +145,9 @@ class JoinOperator:
             self._output.send_errors(sealed.errors.advanced(self._context.as_of))
         snapshot = other.snapshot() if sealed.runs and other.consumed > MIN_TIME else None
         if snapshot is not None:
-            for run in sealed.runs:
-                yield from self._join_run(side, sealed, run, snapshot, other.consumed)
+            for changes in side.changes.of(sealed):
+                yield len(changes.batch)
+                yield from self._match(side, changes, snapshot, other.consumed)
         side.consumed = sealed.upper
         self._settle()
 
@@ -168,37 +164,30 @@ class JoinOperator:
             held = max(self._context.as_of, low - 1)
             side.handle.move(Frontier(held), side.consumed)
 
-    def _join_run(self, side: _Side, sealed: Sealed, run: Run, snapshot: Snapshot, below: Frontier) -> Iterator[int]:
-        other = self._right if side is self._left else self._left
-        delta = run_updates(run, self._context.as_of, sealed.upper)
-        hashes = run.key_hashes
-        if len(delta) != len(hashes):
-            hashes = np.asarray(hashes)[np.asarray(run.times) < sealed.upper]
-        for start in range(0, len(delta), PROBE_ROWS):
-            stop = min(start + PROBE_ROWS, len(delta))
-            piece = delta if stop - start == len(delta) else delta.slice(start, stop)
-            yield len(piece)
-            for matches in snapshot.probe_pieces(
-                [piece.columns[k] for k in side.layout.key],
-                side.key_types,
-                hashes[start:stop],
-                below=below,
-                null_safe=self._node.null_safe,
-                max_rows=self._context.budget_rows,
-                picked=other.picked,
-            ):
-                self._emit(side, piece, matches)
-                yield len(matches)
+    def _match(self, side: _Side, changes: Changes, snapshot: Snapshot, below: Frontier) -> Iterator[int]:
+        if not len(changes.batch):
+            return
+        for matches in snapshot.probe_pieces(
+            [changes.batch.columns[k] for k in side.changes.key],
+            side.key_types,
+            changes.hashes,
+            below=below,
+            null_safe=self._node.null_safe,
+            max_rows=self._context.budget_rows,
+            picked=side.others,
+        ):
+            self._emit(side, changes.batch, matches)
+            yield len(matches)
 
-    def _emit(self, side: _Side, delta: Batch, matches: Matches) -> None:
-        mine = Batch(side.types, tuple([delta.columns[c] for c in side.picked]), delta.times, delta.diffs)
-        if not _each_once(matches.probe_rows, len(delta)):
+    def _emit(self, side: _Side, changed: Batch, matches: Matches) -> None:
+        mine = Batch(side.changes.types, changed.columns[: side.changes.picked], changed.times, changed.diffs)
+        if not _each_once(matches.probe_rows, len(changed)):
             mine = mine.take(matches.probe_rows)
-        columns = (*mine.columns, *matches.columns) if side is self._left else (*matches.columns, *mine.columns)
+        columns = (*mine.columns, *matches.columns) if side.is_left else (*matches.columns, *mine.columns)
         times = np.maximum(mine.times, np.maximum(matches.times, self._context.as_of))
-        self._send(columns, times, mine.diffs, matches.diffs)
+        self._send(side, columns, times, mine.diffs, matches.diffs)
 
-    def _send(self, columns: tuple[pa.Array, ...], times: Int64s, left: Int64s, right: Int64s) -> None:
+    def _send(self, side: _Side, columns: tuple[pa.Array, ...], times: Int64s, left: Int64s, right: Int64s) -> None:
         fits = product_fits(left, right)
         diffs = left * right
         if fits is not None:
@@ -208,7 +197,7 @@ class JoinOperator:
             columns = tuple(take_values(c, good) for c in columns)
             times, diffs = times[good], diffs[good]
         if len(times):
-            send_through(self._mfp, Batch(self._types, columns, times, diffs), self._output)
+            send_through(side.mfp, Batch(side.pair_types, columns, times, diffs), self._output)
 
 
 def _each_once(probe_rows: Int64s, rows: int) -> bool:
