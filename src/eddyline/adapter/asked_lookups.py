@@ -13,7 +13,8 @@ from eddyline.adapter.outcome import Outcome
 from eddyline.adapter.point_plan import AS_THEY_ARE
 from eddyline.adapter.prepare import Prepared
 from eddyline.adapter.quick_lookup import QuickLookup, quick_lookup
-from eddyline.adapter.settings import STRICT_SERIALIZABLE, InForce
+from eddyline.adapter.setting_values import STRICT_SERIALIZABLE
+from eddyline.adapter.settings import InForce
 from eddyline.expr.ir import Literal, LiteralValue
 from eddyline.sql.statements import Select
 

@@ -20,7 +20,7 @@ from eddyline.adapter.engine import Engine
 from eddyline.adapter.joined_lookups import join_lookups
 from eddyline.adapter.object_names import object_names
 from eddyline.adapter.read_plan import ReadPlan, plan_read, with_clock
-from eddyline.adapter.settings import SERIALIZABLE
+from eddyline.adapter.setting_values import SERIALIZABLE
 from eddyline.adapter.transaction import Transaction
 from eddyline.adapter.waiter import Waiter
 from eddyline.controller.controller import Collections, Controller

@@ -34,7 +34,8 @@ from eddyline.adapter.running import Running
 from eddyline.adapter.selecting import explain_analyze, select
 from eddyline.adapter.session_role import SessionRole
 from eddyline.adapter.setting_statements import literal_result, set_transaction, setting_statement
-from eddyline.adapter.settings import Settings, SettingsState, duration_s, isolation_level
+from eddyline.adapter.setting_values import duration_s, isolation_level
+from eddyline.adapter.settings import InForce, Settings
 from eddyline.adapter.shared_texts import shared_statement
 from eddyline.adapter.short_memory import admitted
 from eddyline.adapter.subscribe import open_subscription, subscribe_text
@@ -93,9 +94,9 @@ class Session:
         return self._transaction is not None and not self._transaction.implicit
 
     @property
-    def settings_state(self) -> SettingsState:
-        """What was set; another object after each change."""
-        return self._settings.state
+    def settings_state(self) -> InForce:
+        """What is in force; another object after each change, of the database's settings too."""
+        return self._settings.in_force
 
     def _is_superuser(self, role: str) -> bool:
         return self._engine.catalog.snapshot().access.is_superuser(role)

@@ -11,7 +11,8 @@ from eddyline.adapter.cluster_definitions import define_clusters, tag_of
 from eddyline.adapter.engine import Engine
 from eddyline.adapter.outcome import Outcome, ResultSet, literal_columns
 from eddyline.adapter.session_role import ROLE_SETTINGS, SessionRole
-from eddyline.adapter.settings import Settings, isolation_level
+from eddyline.adapter.setting_values import isolation_level, quoted_name
+from eddyline.adapter.settings import CLUSTER, Settings
 from eddyline.adapter.system_settings import SystemSettings
 from eddyline.adapter.transaction import Transaction
 from eddyline.errors import make_error
@@ -52,7 +53,7 @@ def setting_statement(
         case st.AlterSystem():
             _check_alone(transaction, "ALTER SYSTEM")
             role.authorize(statement)
-            return Outcome("ALTER SYSTEM", notices=engine.alter_system(statement.name, statement.values))
+            return _alter_system(engine, settings, statement)
         case _ if isinstance(statement, _OF_CLUSTERS):
             _check_alone(transaction, tag_of(statement))
             if settings.in_force.read_only:
@@ -60,6 +61,16 @@ def setting_statement(
             return define_clusters(engine, role.named(statement), role.search_path, role.acting)
         case _:
             return None
+
+
+def _alter_system(engine: Engine, settings: Settings, statement: st.AlterSystem) -> Outcome:
+    name, values = statement.name, statement.values
+    if name is not None and name in settings and name not in engine.system:
+        hint = "Use ALTER DATABASE postgres SET cluster." if name == CLUSTER else None
+        raise make_error("55P02", f'parameter "{name}" cannot be changed', hint=hint)
+    if name == "search_path" and values is not None:
+        values = tuple(map(quoted_name, values))
+    return Outcome("ALTER SYSTEM", notices=engine.alter_system(name, values))
 
 
 def _check_alone(transaction: Transaction | None, what: str) -> None:

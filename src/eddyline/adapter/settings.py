@@ -11,169 +11,59 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple, overload
 
-from eddyline.adapter.memory_size import bytes_of, memory_size
+from eddyline.adapter.memory_size import bytes_of
+from eddyline.adapter.setting_values import duration_s, free, isolation, quoted_name
 from eddyline.adapter.switch import on_or_off
 from eddyline.adapter.system_settings import (
     MAX_RESULT_SIZE,
-    MAX_SUBSCRIPTION_BACKLOG,
     QUERY_MAX_MEMORY,
+    SESSION_DEFAULTS,
     SYNCHRONOUS_COMMIT,
     SystemSettings,
-    synchronous,
 )
-from eddyline.errors import make_error, unsupported
-from eddyline.expr.timezone import named_zone
+from eddyline.errors import make_error
 from eddyline.protocol.read_costs import ReadBounds
 from eddyline.sql.catalog_view import DEFAULT_CLUSTER, unknown_cluster
 
 __all__ = [
     "CLUSTER",
-    "SERIALIZABLE",
-    "STRICT_SERIALIZABLE",
     "Settings",
     "SettingsState",
     "check_cluster",
     "checked_value",
-    "duration_s",
-    "isolation_level",
     "setting_key",
 ]
 
 CLUSTER = "cluster"
-STRICT_SERIALIZABLE = "strict serializable"
-SERIALIZABLE = "serializable"
-
-#: PostgreSQL's weaker levels promise less than ours, so asking for them gives the default.
-_LEVELS = {
-    "strict serializable": STRICT_SERIALIZABLE,
-    "serializable": SERIALIZABLE,
-    "repeatable read": STRICT_SERIALIZABLE,
-    "read committed": STRICT_SERIALIZABLE,
-    "read uncommitted": STRICT_SERIALIZABLE,
-}
-_UTC_NAMES = frozenset(("utc", "etc/utc", "gmt", "etc/gmt", "zulu", "etc/zulu", "uct", "etc/uct", "universal"))
 _PATH_PART = re.compile(r'"((?:[^"]|"")*)"|([^,\s"]+)')
-_PLAIN_NAME = re.compile(r"[a-z_][a-z0-9_]*")
 #: what a transaction calls its own value and what new ones begin with are one setting outside of transactions
 _SAME_SETTING = {
     "default_transaction_isolation": "transaction_isolation",
     "transaction_read_only": "default_transaction_read_only",
 }
-_UNITS_MS = {"us": 0.001, "ms": 1.0, "s": 1000.0, "min": 60_000.0, "h": 3_600_000.0, "d": 86_400_000.0}
-
-
-def isolation_level(text: str) -> str:
-    """The level that ``text`` names; 22023 for anything else."""
-    level = _LEVELS.get(text.strip().lower().replace("_", " "))
-    if level is None:
-        raise _invalid("transaction_isolation", text, "Use 'strict serializable' or 'serializable'.")
-    return level
-
-
-def _invalid(name: str, value: str, hint: str | None = None) -> Exception:
-    return make_error("22023", f'invalid value for parameter "{name}": "{value}"', hint=hint)
-
-
-def _duration(name: str, text: str) -> str:
-    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(us|ms|s|min|h|d)?\s*", text)
-    if match is None:
-        raise _invalid(name, text, 'Valid units for this parameter are "us", "ms", "s", "min", "h", and "d".')
-    milliseconds = float(match[1]) * _UNITS_MS[match[2] or "ms"]
-    return _show_duration(round(milliseconds))
-
-
-def _show_duration(milliseconds: int) -> str:
-    if milliseconds == 0:
-        return "0"
-    for unit, size in (("d", 86_400_000), ("h", 3_600_000), ("min", 60_000), ("s", 1000)):
-        if milliseconds % size == 0:
-            return f"{milliseconds // size}{unit}"
-    return f"{milliseconds}ms"
-
-
-def _only(*accepted: str) -> Callable[[str, str], str]:
-    def check(name: str, text: str) -> str:
-        for value in accepted:
-            if text.strip().lower() == value.lower():
-                return accepted[0]
-        raise _invalid(name, text, f"Only {accepted[0]} is supported.")
-
-    return check
-
-
-def _encoding(name: str, text: str) -> str:
-    """Names of encodings are known by their letters and digits alone."""
-    if re.sub(r"[^a-z0-9]", "", text.lower()) not in ("utf8", "unicode"):
-        raise _invalid(name, text, "Only UTF8 is supported.")
-    return "UTF8"
-
-
-def _zone(name: str, text: str) -> str:
-    zone = named_zone(text.strip())
-    if zone is None:
-        raise _invalid(name, text)
-    return "UTC" if zone.name.lower() in _UTC_NAMES else zone.name
-
-
-def _free(name: str, text: str) -> str:
-    return text
-
-
-def _isolation(name: str, text: str) -> str:
-    return isolation_level(text)
-
-
-def _float_digits(name: str, text: str) -> str:
-    """Past 0 PostgreSQL shows the shortest digits that read back as the same value, as we always do."""
-    if not re.fullmatch(r"\s*[+-]?\d+\s*", text):
-        raise _invalid(name, text)
-    digits = int(text)
-    if not -15 <= digits <= 3:
-        raise make_error("22023", f'{digits} is outside the valid range for parameter "{name}" (-15 .. 3)')
-    if digits < 1:
-        raise unsupported(f"{name} below 1")
-    return str(digits)
 
 
 @dataclass(frozen=True, slots=True)
 class _Setting:
     default: str
     check: Callable[[str, str], str] | None  # None: can be shown, not set
-    inherited: bool = False  # the default is the database's value, whatever that is at the time
+    inherited: str | None = None  # the database's setting whose value is the default, whatever that is at the time
 
 
 _SETTINGS = {
-    "application_name": _Setting("", _free),
-    "client_encoding": _Setting("UTF8", _encoding),
-    "client_min_messages": _Setting("notice", _free),
-    CLUSTER: _Setting(DEFAULT_CLUSTER, _free),
-    "datestyle": _Setting("ISO, MDY", _only("ISO, MDY", "ISO")),
-    "default_transaction_isolation": _Setting(STRICT_SERIALIZABLE, _isolation),
-    "default_transaction_read_only": _Setting("off", on_or_off),
-    "extra_float_digits": _Setting("1", _float_digits),
-    "idle_in_transaction_session_timeout": _Setting("0", _duration),
-    "idle_session_timeout": _Setting("0", _duration),
+    CLUSTER: _Setting(DEFAULT_CLUSTER, free),
     "in_hot_standby": _Setting("off", None),
     "integer_datetimes": _Setting("on", None),
-    "intervalstyle": _Setting("postgres", _only("postgres")),
     "is_superuser": _Setting("", None),
-    "lock_timeout": _Setting("0", _duration),
     "max_identifier_length": _Setting("63", None),
-    MAX_RESULT_SIZE: _Setting("", memory_size, inherited=True),
-    MAX_SUBSCRIPTION_BACKLOG: _Setting("", memory_size, inherited=True),
-    QUERY_MAX_MEMORY: _Setting("", memory_size, inherited=True),
-    "role": _Setting("none", _free),
-    "search_path": _Setting("public", _free),
+    "role": _Setting("none", free),
     "server_encoding": _Setting("UTF8", None),
     "server_version": _Setting("15.0", None),
     "server_version_num": _Setting("150000", None),
-    "session_authorization": _Setting("postgres", _free),
-    "standard_conforming_strings": _Setting("on", _only("on")),
-    "statement_timeout": _Setting("0", _duration),
-    SYNCHRONOUS_COMMIT: _Setting("", synchronous, inherited=True),
-    "timezone": _Setting("UTC", _zone),
-    "transaction_isolation": _Setting(STRICT_SERIALIZABLE, _isolation),
-    "transaction_read_only": _Setting("off", on_or_off),
+    "session_authorization": _Setting("postgres", free),
+    "transaction_isolation": _Setting("", isolation, inherited="default_transaction_isolation"),
+    "transaction_read_only": _Setting("", on_or_off, inherited="default_transaction_read_only"),
+    **{name: _Setting("", default.check, inherited=name) for name, default in SESSION_DEFAULTS.items()},
 }
 
 
@@ -275,13 +165,13 @@ class Settings:
             return self._user
         if name == "is_superuser":
             return "on" if self._is_superuser(self._users()[0]) else "off"
-        return self._system.show(name) if setting.inherited else setting.default
+        return setting.default if setting.inherited is None else self._system.show(setting.inherited)
 
     def set(self, name: str, values: tuple[str, ...] | None, *, local: bool) -> None:
         """SET; ``values`` None is DEFAULT.  Raises 42704, 55P02 (can't be changed) or 22023."""
         key, value = setting_key(name), self.checked(name, values)
         session, others = self.state.session, {k: v for k, v in self.state.local.items() if k != key}
-        if values is None and _SETTINGS[key].inherited and key not in self.login and not local:
+        if values is None and _SETTINGS[key].inherited is not None and key not in self.login and not local:
             self.state = SettingsState({k: v for k, v in session.items() if k != key}, others)
         elif local:
             self.state = SettingsState(session, {**others, key: value})
@@ -355,25 +245,11 @@ def checked_value(name: str, values: tuple[str, ...] | None, *, verbatim: bool =
         raise make_error("55P02", f'parameter "{name}" cannot be changed')
     if values is None:
         return None
-    parts = map(_quoted, values) if key == "search_path" and not verbatim else values
+    parts = map(quoted_name, values) if key == "search_path" and not verbatim else values
     return setting.check(key, ", ".join(parts))
-
-
-def _quoted(name: str) -> str:
-    """A name as search_path shows it."""
-    return name if _PLAIN_NAME.fullmatch(name) else '"' + name.replace('"', '""') + '"'
 
 
 @functools.lru_cache(maxsize=64)
 def _path_of(text: str) -> tuple[str, ...]:
     names = (m[2] if m[1] is None else m[1].replace('""', '"') for m in _PATH_PART.finditer(text))
     return tuple(name for name in names if name != "$user")
-
-
-@functools.lru_cache(maxsize=64)
-def duration_s(text: str) -> float | None:
-    """Seconds of a duration as settings show it; None for 0."""
-    match = re.fullmatch(r"(\d+)(ms|s|min|h|d)?", text)
-    assert match is not None
-    seconds = int(match[1]) * _UNITS_MS[match[2] or "ms"] / 1000
-    return seconds or None

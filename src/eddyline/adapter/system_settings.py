@@ -5,7 +5,7 @@
 an override stored for one replica wins, and one that cannot be read falls back to the value here, not to the default.
 ``enable_gil_sampling``: whether a thread of each process measures how long the interpreter lock is held.
 ``fsync``, ``synchronous_commit``: when commits of a database in a directory are safe; sessions begin with the second.
-``max_result_size``, ``query_max_memory``, ``max_subscription_backlog``: what sessions begin with; SET overrides them.
+``SESSION_DEFAULTS``: what settings of sessions are where nobody has set them, neither SET nor for a role or database.
 ``server_memory_limit``: bytes of this process past which statements are refused or stopped, see ``memory_guard``.
 The process settings: see ``process_parameters``.
 """
@@ -20,6 +20,16 @@ from dataclasses import dataclass
 from eddyline.adapter.memory_size import memory_size
 from eddyline.adapter.memory_use import can_be_watched
 from eddyline.adapter.process_parameters import PROCESS_SETTINGS
+from eddyline.adapter.setting_values import (
+    STRICT_SERIALIZABLE,
+    duration,
+    encoding,
+    float_digits,
+    free,
+    isolation,
+    only,
+    zone,
+)
 from eddyline.adapter.switch import on_or_off
 from eddyline.errors import DatabaseError, make_error, unsupported
 
@@ -32,6 +42,7 @@ __all__ = [
     "MAX_SUBSCRIPTION_BACKLOG",
     "QUERY_MAX_MEMORY",
     "SERVER_MEMORY_LIMIT",
+    "SESSION_DEFAULTS",
     "SYNCHRONOUS_COMMIT",
     "SystemSettings",
     "synchronous",
@@ -72,16 +83,34 @@ class _Setting:
     check: Callable[[str, str], str]
 
 
+SESSION_DEFAULTS = {
+    "application_name": _Setting("", free),
+    "client_encoding": _Setting("UTF8", encoding),
+    "client_min_messages": _Setting("notice", free),
+    "datestyle": _Setting("ISO, MDY", only("ISO, MDY", "ISO")),
+    "default_transaction_isolation": _Setting(STRICT_SERIALIZABLE, isolation),
+    "default_transaction_read_only": _Setting("off", on_or_off),
+    "extra_float_digits": _Setting("1", float_digits),
+    "idle_in_transaction_session_timeout": _Setting("0", duration),
+    "idle_session_timeout": _Setting("0", duration),
+    "intervalstyle": _Setting("postgres", only("postgres")),
+    "lock_timeout": _Setting("0", duration),
+    MAX_RESULT_SIZE: _Setting("1GB", memory_size),
+    MAX_SUBSCRIPTION_BACKLOG: _Setting("256MB", memory_size),
+    QUERY_MAX_MEMORY: _Setting("0", memory_size),
+    "search_path": _Setting("public", free),
+    "standard_conforming_strings": _Setting("on", only("on")),
+    "statement_timeout": _Setting("0", duration),
+    SYNCHRONOUS_COMMIT: _Setting("on", synchronous),
+    "timezone": _Setting("UTC", zone),
+}
 _SETTINGS = {
+    **SESSION_DEFAULTS,
     INTERACTIVE_DATAFLOWS: _Setting("on", on_or_off),
     INTERACTIVE_RUNTIME: _Setting("off", on_or_off),
     GIL_SAMPLING: _Setting("off", on_or_off),
-    MAX_RESULT_SIZE: _Setting("1GB", memory_size),
-    QUERY_MAX_MEMORY: _Setting("0", memory_size),
-    MAX_SUBSCRIPTION_BACKLOG: _Setting("256MB", memory_size),
     SERVER_MEMORY_LIMIT: _Setting("0", _watched_size),
     FSYNC: _Setting("on", on_or_off),
-    SYNCHRONOUS_COMMIT: _Setting("on", synchronous),
     **{name: _Setting(setting.default, setting.check) for name, setting in PROCESS_SETTINGS.items()},
 }
 

@@ -208,3 +208,15 @@ def test_lookups_that_are_asked_again_say_what_the_first_one_said(pg: Connection
     pg.execute("DROP TABLE t")
     with pytest.raises(psycopg.errors.UndefinedTable):
         asked(query, 2)
+
+
+def test_clients_are_told_of_what_changes_for_the_whole_system(served: ServedDatabase) -> None:
+    with psycopg.connect(served.url, autocommit=True) as one, psycopg.connect(served.url, autocommit=True) as other:
+        try:
+            one.execute("ALTER SYSTEM SET timezone = 'Asia/Tokyo'")
+            other.execute("SELECT 1")
+            assert other.info.parameter_status("TimeZone") == "Asia/Tokyo"
+        finally:
+            one.execute("ALTER SYSTEM RESET timezone")
+        other.execute("SELECT 1")
+        assert other.info.parameter_status("TimeZone") == "UTC"
