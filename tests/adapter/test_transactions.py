@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 import eddyline
+from tests.cancelling import cancelling
 
 Rows = list[tuple[object, ...]]
 
@@ -201,10 +202,8 @@ def test_waiting_for_a_lock_obeys_timeout_and_cancel(db: eddyline.Connection, ot
     other.execute("SET statement_timeout = '100ms'")
     assert refused(other, "UPDATE t SET b = 1") in ("55P03", "57014")
     other.execute("SET statement_timeout = 0")
-    timer = threading.Timer(0.2, other.cancel)
-    timer.start()
-    assert refused(other, "UPDATE t SET b = 1") == "57014"
-    timer.join()
+    with cancelling(other):
+        assert refused(other, "UPDATE t SET b = 1") == "57014"
     db.rollback()
     other.execute("UPDATE t SET b = 1")
 
@@ -225,7 +224,7 @@ def test_waiting_for_a_lock_obeys_lock_timeout(db: eddyline.Connection, other: e
 def test_plain_inserts_do_not_wait_for_writers(db: eddyline.Connection, other: eddyline.Connection) -> None:
     db.execute("BEGIN")
     db.execute("UPDATE t SET b = 0 WHERE a = 1")
-    other.execute("SET statement_timeout = '5s'")
+    other.execute("SET statement_timeout = '60s'")
     other.execute("INSERT INTO u VALUES (1)")
     other.append("u", [{"a": 2}])
     db.commit()
@@ -235,7 +234,7 @@ def test_duplicate_keys_across_transactions(db: eddyline.Connection, other: eddy
     db.execute("BEGIN")
     other.execute("BEGIN")
     db.execute("INSERT INTO t VALUES (7, 1)")
-    other.execute("SET statement_timeout = '5s'")
+    other.execute("SET statement_timeout = '60s'")
     outcomes = []
     for session in (db, other):
         try:

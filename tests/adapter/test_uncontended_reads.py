@@ -47,7 +47,7 @@ def db(request: pytest.FixtureRequest) -> Iterator[eddyline.Connection]:
         connection.execute("CREATE TABLE t (k int, v int)")
         connection.execute("INSERT INTO t VALUES (1, 10), (2, 20)")
         connection.execute("CREATE INDEX t_k ON t (k)")
-        connection.wait_hydrated("t_k", timeout=10)
+        connection.wait_hydrated("t_k", timeout=60)
         assert connection.execute("SELECT v FROM t WHERE k = 2").fetchall() == [(20,)]
         yield connection
 
@@ -132,7 +132,7 @@ def test_a_subscription_hears_of_what_was_sealed_while_the_lock_was_held(db: edd
         with held(engine):
             rows = Batch.at((INTEGER, INTEGER), (pa.array([key], pa.int32()),) * 2, 1, Time(0))
             engine.commit({table.id: rows})
-        change = subscription.next(10)
+        change = subscription.next(60)
         assert change is not None and change.updates.column("k").to_pylist() == [key]
     subscription.close()
 

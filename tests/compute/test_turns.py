@@ -52,14 +52,14 @@ def test_who_answers_lookups_takes_no_turn(monkeypatch: pytest.MonkeyPatch) -> N
         db.execute("CREATE TABLE t (k int, v int)")
         db.execute("INSERT INTO t VALUES (1, 10)")
         db.execute("CREATE INDEX t_k ON t (k)")
-        db.wait_hydrated("t_k", timeout=10)
+        db.wait_hydrated("t_k", timeout=60)
         stepped, stuck, on = threading.Event(), threading.Event(), threading.Event()
         render, answer = Worker.step, InteractiveWorker.step
 
         def stay(self: Worker) -> bool:
             if threading.current_thread().name.startswith("maint"):
                 stuck.set()
-                on.wait(30)
+                on.wait(60)
             return render(self)
 
         def step(self: InteractiveWorker) -> bool:
@@ -72,7 +72,7 @@ def test_who_answers_lookups_takes_no_turn(monkeypatch: pytest.MonkeyPatch) -> N
         with db.session() as other:
             writer = threading.Thread(target=other.execute, args=("INSERT INTO t VALUES (2, 20)",))
             writer.start()
-            assert stuck.wait(10)
+            assert stuck.wait(60)
             db.execute("SET transaction_isolation = 'serializable'")
             assert db.execute("SELECT v FROM t WHERE k = 1").fetchall() == [(10,)]
             assert stepped.is_set()

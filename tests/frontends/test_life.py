@@ -18,10 +18,11 @@ from pathlib import Path
 import pytest
 
 import eddyline
+from tests.cancelling import cancelling
 
 ROOT = Path(__file__).parents[2]
-#: a statement that takes long enough to be interrupted
-SLOW = "SELECT count(*) FROM generate_series(1, 20000) AS a (x), generate_series(1, 20000) AS b (y) WHERE x * y % 7 = 3"
+#: ends by being interrupted
+ENDLESS = "SELECT count(*) FROM generate_series(1, 100000) AS a (x), generate_series(1, 100000) AS b (y) WHERE x < y"
 
 
 def run(program: str, *, timeout: float = 120) -> subprocess.CompletedProcess[str]:
@@ -134,22 +135,17 @@ def test_the_thread_switch_interval_is_put_back() -> None:
 
 def test_statement_timeout(db: eddyline.Connection) -> None:
     db.execute("SET statement_timeout = '100ms'")
-    started = time.monotonic()
     with pytest.raises(eddyline.OperationalError) as caught:
-        db.execute(SLOW)
+        db.execute(ENDLESS)
     assert caught.value.sqlstate == "57014"
     assert "timeout" in caught.value.message
-    assert time.monotonic() - started < 5
     db.execute("RESET statement_timeout")
     assert db.execute("SELECT 1").fetchall() == [(1,)]
 
 
 def test_cancel_from_another_thread(db: eddyline.Connection) -> None:
-    timer = threading.Timer(0.2, db.cancel)
-    timer.start()
-    with pytest.raises(eddyline.OperationalError) as caught:
-        db.execute(SLOW)
-    timer.join()
+    with cancelling(db), pytest.raises(eddyline.OperationalError) as caught:
+        db.execute(ENDLESS)
     assert caught.value.sqlstate == "57014"
     db.cancel()
     assert db.execute("SELECT 1").fetchall() == [(1,)]
@@ -161,7 +157,7 @@ def test_closing_the_database_ends_statements_under_way() -> None:
     timer = threading.Timer(0.2, db.close)
     timer.start()
     with pytest.raises(eddyline.Error) as caught:
-        session.execute(SLOW)
+        session.execute(ENDLESS)
     timer.join()
     assert caught.value.sqlstate in ("57P01", "57014", "08003")
 
@@ -169,18 +165,17 @@ def test_closing_the_database_ends_statements_under_way() -> None:
 def test_control_c_cancels_the_statement_and_the_database_goes_on() -> None:
     done = run(
         f"""
-        import os, signal, threading, time, eddyline
+        import os, signal, threading, eddyline
         db = eddyline.connect()
         db.execute("SELECT 1")
-        threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
-        started = time.monotonic()
         try:
-            db.execute({SLOW!r})
+            threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
+            db.execute({ENDLESS!r})
         except KeyboardInterrupt:
-            print("interrupted", time.monotonic() - started < 10, db.execute("SELECT 1").fetchall())
+            print("interrupted", db.execute("SELECT 1").fetchall())
         """
     )
-    assert done.stdout == "interrupted True [(1,)]\n", done.stderr
+    assert done.stdout == "interrupted [(1,)]\n", done.stderr
 
 
 def test_control_c_ends_a_subscription() -> None:
@@ -189,8 +184,8 @@ def test_control_c_ends_a_subscription() -> None:
         import os, signal, threading, eddyline
         db = eddyline.connect()
         db.execute("CREATE TABLE t (a int)")
-        threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
         try:
+            threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
             for change in db.subscribe("t"):
                 pass
         except KeyboardInterrupt:

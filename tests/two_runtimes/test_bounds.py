@@ -44,7 +44,7 @@ def workers(db: eddyline.Connection) -> list[Worker]:
 
 
 def until(done: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while not done():
         assert time.monotonic() < deadline, "it does not come to that"
         time.sleep(0.002)
@@ -61,7 +61,7 @@ def assert_given_back(db: eddyline.Connection) -> None:
     store = db._engine.store
     table = next(id for id, c in controller._collections.items() if c.role.value == "table")
     before, now = store.since(table), db._engine.timeline.newest
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while store.since(table) <= now:
         assert time.monotonic() < deadline, f"since stays at {before}, the newest time was {now}"
         db.execute("INSERT INTO a VALUES (-1, -1)")
@@ -85,15 +85,17 @@ def test_a_cross_join_past_its_memory_is_stopped_and_others_go_on(db: eddyline.C
 
     looking = threading.Thread(target=look_up)
     looking.start()
+    until(lambda: found[0] > 0)
     start = time.thread_time()
     error = refused(db, _CROSS_JOIN)
     assert time.thread_time() - start < 1, "the reader only waits"
+    seen = found[0]
+    until(lambda: found[0] > seen)
     stop.set()
     looking.join()
     assert error.sqlstate == "53200"
     assert "query_max_memory" in error.message
     assert error.hint and "SET" in error.hint
-    assert found[0] > 0
     assert_given_back(db)
     assert db.execute("SELECT count(*) FROM a, b WHERE xa = yb AND xa < 5").fetchall() == [(5,)]
 
@@ -168,20 +170,21 @@ def test_a_cancellation_stops_a_dataflow(db: eddyline.Connection) -> None:
 
 @pytest.mark.parametrize("on_caller", [True, False], ids=["caller", "lane"])
 def test_a_timeout_stops_a_walk(db: eddyline.Connection, on_caller: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The answer would take eight seconds, in slices of 64 rows."""
+    """The answer would take some hundred slices of 64 rows, and eight seconds."""
     original = Cluster.answer_now
     monkeypatch.setattr("eddyline.compute.peek._SLICE_ROWS", 64)
+    slices = []
 
     def slow(self: object, batch: object) -> None:
+        slices.append(batch)
         time.sleep(0.05)
 
     monkeypatch.setattr("eddyline.compute.peek.PeekTask._take", slow)
     if not on_caller:
         monkeypatch.setattr(Cluster, "answer_now", lambda self, peek, cancelled: None)
     db.execute("SET statement_timeout = '100ms'")
-    start = time.monotonic()
     assert refused(db, "SELECT ya FROM a").sqlstate == "57014"
-    assert time.monotonic() - start < 4
+    assert len(slices) < _ROWS // 64
     monkeypatch.undo()
     assert original is Cluster.answer_now
     db.execute("RESET statement_timeout")

@@ -137,7 +137,7 @@ def test_holds_of_the_interpreter_are_sampled_while_that_is_on(interactive: bool
     with eddyline.connect(interactive=interactive) as db:
         assert value(db, "gil_hold_seconds_count") == 0
         db.execute("ALTER SYSTEM SET enable_gil_sampling = on")
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 60
         while value(db, "gil_hold_seconds_count") < 3:
             assert time.monotonic() < deadline
             time.sleep(0.01)
@@ -160,7 +160,7 @@ def test_sampling_that_gets_no_thread_is_left_out_and_tried_again_when_it_is_ask
         sampler.run(on=True)
     assert "can't start new thread" in caplog.text
     sampler.run(on=True)
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while not sum(found.seen()[0]):
         assert time.monotonic() < deadline
         time.sleep(0.01)
@@ -173,7 +173,7 @@ def test_a_long_hold_is_found() -> None:
     sampler.run(on=True)
     sampler.run(on=True)
     text = "x" * 30_000_000
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     long = BOUNDS_S.index(0.01) + 1
     while not sum(found.seen()[0][long:]):
         assert time.monotonic() < deadline

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import threading
+import time
 from collections.abc import Iterator
 
 import pyarrow as pa
@@ -113,7 +114,7 @@ def test_i21_a_failure_ends_both_runtimes_and_the_replica_is_rebuilt(thread: str
         def explode(self: ArrangeOperator) -> bool:
             if threading.current_thread().name == thread and not fired.is_set():
                 fired.set()
-                asked.wait(10)
+                assert asked.wait(60)
                 raise RuntimeError("boom")
             return original(self)
 
@@ -122,7 +123,14 @@ def test_i21_a_failure_ends_both_runtimes_and_the_replica_is_rebuilt(thread: str
             db.execute("INSERT INTO t VALUES (3, 3)")
             # The one waits for maintenance to seal the insert, the other for its own dataflow.
             waits = "SELECT sum(n) FROM v" if thread == "maint:0" else "SELECT count(*) FROM t WHERE b > 1"
-            failing = threading.Timer(0.5, asked.set)
+            peeks = db._engine._control.controller._peeks
+
+            def ask_first() -> None:
+                while not (fired.is_set() and len(peeks)):
+                    time.sleep(0.002)
+                asked.set()
+
+            failing = threading.Thread(target=ask_first)
             failing.start()
             with pytest.raises(eddyline.OperationalError) as lost:
                 db.execute(waits)

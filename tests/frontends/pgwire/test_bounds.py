@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import select
 import threading
-import time
 from collections.abc import Callable
 
 import psycopg
@@ -12,8 +12,9 @@ from psycopg import errors
 
 from eddyline.adapter.memory_guard import MemoryGuard
 from eddyline.testing.served import ServedDatabase
-from tests.frontends.pgwire.conftest import Connection
+from tests.frontends.pgwire.conftest import Connection, newcomers
 from tests.frontends.pgwire.test_copy import wait_until
+from tests.frontends.pgwire.test_limits import query, raw, read_until
 
 ALL_PAIRS = "SELECT DISTINCT a.i, b.i FROM generate_series(1, 3000) AS a(i), generate_series(1, 3000) AS b(i)"
 FOREVER = "SELECT count(*) FROM generate_series(1, 100000) a, generate_series(1, 100000) b WHERE a < b"
@@ -142,12 +143,18 @@ def test_a_statement_past_its_time_is_cancelled(pg: Connection, way: Callable[[C
     assert pg.execute("SELECT 5").fetchone() == (5,)
 
 
-def test_a_copy_whose_client_is_slow_has_no_more_time_than_others(pg: Connection) -> None:
+def test_a_copy_whose_client_is_slow_has_no_more_time_than_others(
+    pg: Connection, served: ServedDatabase, schema: str
+) -> None:
     pg.execute("CREATE TABLE t (a int)")
-    pg.execute("SET statement_timeout = '100ms'")
-    with pytest.raises(errors.QueryCanceled, match="statement timeout"), pg.cursor().copy("COPY t FROM STDIN") as copy:
-        copy.write("1\n")
-        time.sleep(0.5)
+    with raw(served) as client:
+        client.sendall(query(f"SET statement_timeout = '100ms'; COPY {schema}.t FROM STDIN"))
+        read_until(client, b"G\0\0\0\x09\0\0\x01\0\0")
+        for _ in range(3000):  # it hears of it when it sends the next piece
+            client.sendall(b"d\0\0\0\x06" + b"1\n")
+            if select.select([client], [], [], 0.02)[0]:
+                break
+        assert b"statement timeout" in read_until(client, b"Z\0\0\0\x05I")
     assert pg.execute("SELECT count(*) FROM t").fetchone() == (0,)
 
 
@@ -195,12 +202,13 @@ def test_an_idle_transaction_that_is_ended_lets_others_go_on(
 ) -> None:
     pg.execute("CREATE TABLE t (a int PRIMARY KEY, b int)")
     pg.execute("INSERT INTO t VALUES (1, 1)")
-    before = served.server.connections
-    idle = psycopg.connect(served.url, options=f"-c search_path={schema} -c idle_in_transaction_session_timeout=100ms")
-    idle.execute("UPDATE t SET b = 2")
+    left = newcomers(served)
+    options = f"-c search_path={schema} -c idle_in_transaction_session_timeout=300ms"
+    idle = psycopg.connect(served.url, autocommit=True, options=options)
+    idle.execute("BEGIN; UPDATE t SET b = 2")  # in one message: between two it is idle
     pg.execute("UPDATE t SET b = b + 10")  # waits until the other is gone, and finds nothing of it
     assert pg.execute("SELECT b FROM t").fetchone() == (11,)
-    wait_until(lambda: served.server.connections == before)
+    wait_until(lambda: not left())
     with pytest.raises(psycopg.Error, match="idle-in-transaction timeout"):
         idle.execute("SELECT 1")
     idle.close()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import struct
-import time
 from collections.abc import Iterator
 from unittest import mock
 
@@ -16,7 +15,7 @@ from eddyline.adapter.prepare import bind_parsed
 from eddyline.frontends.pgwire.backend import Backend
 from eddyline.kernels.warm import warm
 from eddyline.testing.served import ServedDatabase
-from tests.frontends.pgwire.conftest import Connection
+from tests.frontends.pgwire.conftest import Connection, told
 from tests.frontends.pgwire.test_fuzz import STARTUP, FuzzHost, advance, bind, message, parse, text
 
 TEXTS = (
@@ -202,6 +201,9 @@ def test_what_becomes_a_lookup_is_found_in_time(engine: Engine) -> None:
         assert b"one" in client.say(asked)
     assert client.answered_at_once == 0
     client.query("CREATE INDEX w_a ON w (a)")
+    index = engine.catalog.snapshot().view().resolve(None, "w_a")
+    assert index is not None
+    assert engine.default.wait_for(lambda controller: controller.hydrated(index.id), 60)
     for _ in range(150):
         assert b"one" in client.say(asked)
     assert client.answered_at_once > 50
@@ -237,5 +239,5 @@ def test_idle_sessions_end_though_their_lookups_take_no_thread(pg: Connection) -
         pg.execute("SET idle_session_timeout = '300ms'")
         for _ in range(5):
             pg.execute("SELECT a FROM t WHERE a = %s", [1], prepare=True)
-        time.sleep(0.7)
+        assert told(pg, 60)
         pg.execute("SELECT a FROM t WHERE a = %s", [1], prepare=True)

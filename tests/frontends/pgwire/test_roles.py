@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import time
-
 import psycopg
 import pytest
 
 from eddyline.testing.served import ServedDatabase
+from tests.frontends.pgwire.conftest import told
 
 
 def test_roles_hold_for_clients() -> None:
@@ -49,13 +48,15 @@ def test_settings_of_a_role_come_with_its_connections_and_give_way_to_those_of_t
         with psycopg.connect(where, user="postgres", autocommit=True) as root:
             root.execute("CREATE ROLE ann LOGIN")
             root.execute("ALTER ROLE ann SET TimeZone = 'Asia/Tokyo'")
-            root.execute("ALTER ROLE ann SET idle_session_timeout = '100ms'")
             root.execute("ALTER DATABASE postgres SET max_result_size = '1kB'")
         with psycopg.connect(where, user="ann", autocommit=True) as ann:
             assert ann.info.parameter_status("TimeZone") == "Asia/Tokyo"
             with pytest.raises(psycopg.errors.ProgramLimitExceeded):
                 ann.execute("SELECT repeat('x', 3000)")
-            time.sleep(0.5)
+        with psycopg.connect(where, user="postgres", autocommit=True) as root:
+            root.execute("ALTER ROLE ann SET idle_session_timeout = '300ms'")
+        with psycopg.connect(where, user="ann", autocommit=True) as ann:
+            assert told(ann, 60)
             with pytest.raises(psycopg.OperationalError, match="idle-session timeout"):
                 ann.execute("SELECT 1")
         options = "-c TimeZone=UTC -c idle_session_timeout=0 -c max_result_size=1MB"

@@ -24,7 +24,8 @@ _LOOK_S: Final = 0.1
 class CopyIn:
     """``run``: executes the statement over the pieces of data; its outcome or its error is ``finish``'s.
 
-    ``check`` raises what the statement is to end with, as when its time is up, while it waits for data.
+    ``check`` raises what the statement is to end with, as when its time is up, between pieces and while it waits for
+    them.
     One thread feeds, finishes or gives up; another runs.
     """
 
@@ -63,12 +64,11 @@ class CopyIn:
                 if piece is not None:
                     self._bytes -= len(piece)
                     self._changed.notify_all()
+            self._check()
             if piece is not None:
                 yield piece
             elif there:
                 return
-            else:
-                self._check()
 
     def _has_news(self) -> bool:
         return bool(self._pieces) or self._complete or self._reason is not None
