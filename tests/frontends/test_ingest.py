@@ -74,7 +74,7 @@ def test_files(db: eddyline.Connection, tmp_path: Path) -> None:
         (3, "", None),
         (4, "p", None),
         (5, "j", DAY),
-        (6, None, None),
+        (6, "none", None),
     ]
 
 

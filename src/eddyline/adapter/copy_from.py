@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from eddyline.adapter.copy_binary import Tuples, tuple_blocks
 from eddyline.adapter.copy_scan import RecordBlock, record_blocks
 from eddyline.adapter.copy_streams import read_pieces, seekable
-from eddyline.adapter.ingest_rows import table_rows
+from eddyline.adapter.ingest_rows import Incoming, table_rows
 from eddyline.adapter.read import ReadContext
 from eddyline.adapter.write import check_not_null, evaluate_columns, insert_rows, wait_capacity
 from eddyline.errors import DatabaseError, make_error
@@ -88,7 +88,7 @@ def _parquet_rows(context: ReadContext, statement: Copy, table: CatalogItem, fil
         if missing:
             raise make_error("22P04", f'missing data for column "{missing[0]}"')
         data = data.select(names)
-    return table_rows(context, table, data)
+    return table_rows(context, table, Incoming(data))
 
 
 # -- binary -----------------------------------------------------------------------------------------------------------

@@ -6,7 +6,11 @@ every row into storage's own columns before the call returns; what outlives the 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
+
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -15,7 +19,7 @@ from eddyline.adapter.write import evaluate_columns
 from eddyline.errors import DataError, make_error, unsupported
 from eddyline.expr.array_layout import arrays_of
 from eddyline.expr.casts import cast_array, cast_context
-from eddyline.expr.ir import Literal
+from eddyline.expr.ir import Expr, Literal
 from eddyline.repr.batch import Batch, concat_arrays
 from eddyline.repr.time import Time
 from eddyline.repr.types import (
@@ -40,12 +44,35 @@ from eddyline.repr.types import (
 )
 from eddyline.sql.catalog_view import CatalogItem
 
-__all__ = ["assigned_column", "key_rows", "table_rows"]
+__all__ = ["Incoming", "assigned_column", "key_rows", "table_rows"]
+
+Place = Callable[[int], str]
 
 
-def table_rows(context: ReadContext, table: CatalogItem, data: pa.Table) -> Batch:
-    """``data`` as rows of ``table``.  42703 for unknown columns, 42701 for repeated ones; see ``assigned_column``."""
-    data = _owned(context, data)
+def _row(row: int) -> str:
+    return f"row {row + 1}"
+
+
+def _all_given(name: str) -> None:
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Incoming:
+    """Rows that are given from outside.
+
+    ``given``: bool[rows] of a column, False where the row does not have it, which takes its DEFAULT there; None: all
+    have it.  Asked only for columns that have a default.  ``place``: where a row is, counted from 0, as errors say it.
+    """
+
+    table: pa.Table
+    given: Callable[[str], npt.NDArray[np.bool_] | None] = _all_given
+    place: Place = _row
+
+
+def table_rows(context: ReadContext, table: CatalogItem, incoming: Incoming) -> Batch:
+    """The rows as ``table`` has them.  42703 for unknown columns, 42701 for repeated ones; see ``assigned_column``."""
+    data = _owned(context, incoming.table)
     names = data.column_names
     known = {c.name for c in table.columns}
     for i, name in enumerate(names):
@@ -59,24 +86,37 @@ def table_rows(context: ReadContext, table: CatalogItem, data: pa.Table) -> Batc
             raise make_error("42701", f'column "{name}" specified more than once')
     columns = []
     for column in table.columns:
-        if column.name in names:
-            columns.append(assigned_column(data[column.name], column.type, column.name))
-        else:
-            default = column.default if column.default is not None else Literal(None, column.type)
+        default = column.default if column.default is not None else Literal(None, column.type)
+        if column.name not in names:
             columns.append(evaluate_columns((default,), (), data.num_rows, (), context)[0])
+            continue
+        values = assigned_column(data[column.name], column.type, column.name, incoming.place)
+        given = None if column.default is None else incoming.given(column.name)
+        columns.append(values if given is None else _with_defaults(context, values, given, default))
     return Batch.at(table.types, tuple(columns), data.num_rows, Time(0))
 
 
-def key_rows(context: ReadContext, table: CatalogItem, data: pa.Table) -> tuple[pa.Array, ...]:
-    """The key columns of ``data`` or, for a table without a primary key, all its columns.  42703 for missing ones."""
-    data = _owned(context, data)
+def _with_defaults(context: ReadContext, values: pa.Array, given: npt.NDArray[np.bool_], default: Expr) -> pa.Array:
+    """``values`` where they are given, and the default, evaluated for each of the others, where not."""
+    missing = np.flatnonzero(~given)
+    if not len(missing):
+        return values
+    filled = evaluate_columns((default,), (), len(missing), (), context)[0]
+    positions = np.arange(len(values))
+    positions[missing] = len(values) + np.arange(len(missing))
+    return concat_arrays([values, filled]).take(pa.array(positions))
+
+
+def key_rows(context: ReadContext, table: CatalogItem, incoming: Incoming) -> tuple[pa.Array, ...]:
+    """The key columns or, for a table without a primary key, all its columns.  42703 for missing ones."""
+    data = _owned(context, incoming.table)
     wanted = table.primary_key or tuple(range(len(table.columns)))
     columns = []
     for position in wanted:
         column = table.columns[position]
         if column.name not in data.column_names:
             raise make_error("42703", f'the rows to delete need the column "{column.name}"')
-        columns.append(assigned_column(data[column.name], column.type, column.name))
+        columns.append(assigned_column(data[column.name], column.type, column.name, incoming.place))
     return tuple(columns)
 
 
@@ -90,7 +130,7 @@ def _owned(context: ReadContext, data: pa.Table) -> pa.Table:
     return pa.ipc.open_stream(sink.getvalue()).read_all()
 
 
-def assigned_column(data: pa.ChunkedArray | pa.Array, target: SqlType, name: str) -> pa.Array:
+def assigned_column(data: pa.ChunkedArray | pa.Array, target: SqlType, name: str, place: Place = _row) -> pa.Array:
     """``data`` in the layout of ``target``, as INSERT would assign it; text is read with the type's input syntax.
 
     Raises 42804 for an Arrow type that does not go there, and the conversion's own error (22P02, 22003, 22001 …).
@@ -107,7 +147,7 @@ def assigned_column(data: pa.ChunkedArray | pa.Array, target: SqlType, name: str
         array = pc.run_end_decode(array)
     if pa.types.is_null(array.type):
         return pa.nulls(len(array), arrow_type(target))
-    source, array = _engine_column(array, target, name)
+    source, array = _engine_column(array, target, name, place)
     if source == target:
         return array
     if source != TEXT and cast_context(source, target) not in ("implicit", "assignment"):
@@ -121,11 +161,12 @@ def assigned_column(data: pa.ChunkedArray | pa.Array, target: SqlType, name: str
     except pa.ArrowException as problem:
         raise DataError(f'column "{name}": {problem}') from problem
     if errors is not None:
-        raise make_error(errors.sqlstates[0], errors.messages[0], detail=f'column "{name}", row {int(errors.rows[0])}')
+        where = f'column "{name}", {place(int(errors.rows[0]))}'
+        raise make_error(errors.sqlstates[0], errors.messages[0], detail=where)
     return cast
 
 
-def _engine_column(array: pa.Array, target: SqlType, name: str) -> tuple[SqlType, pa.Array]:
+def _engine_column(array: pa.Array, target: SqlType, name: str, place: Place) -> tuple[SqlType, pa.Array]:
     """The SQL type that an Arrow type stands for, and the array in that type's layout."""
     t = array.type
     if is_array(target) and _is_list(t):
@@ -150,7 +191,7 @@ def _engine_column(array: pa.Array, target: SqlType, name: str) -> tuple[SqlType
     except pa.ArrowInvalid as problem:
         raise make_error("22003", f'column "{name}": {problem}') from problem
     if found == TEXT:
-        _check_text(column, name)
+        _check_text(column, name, place)
     return found, column
 
 
@@ -176,7 +217,7 @@ def _bytes_of(column: pa.Array) -> np.ndarray | None:
     return np.frombuffer(data, np.int8, last - first, first)
 
 
-def _check_text(column: pa.Array, name: str) -> None:
+def _check_text(column: pa.Array, name: str, place: Place) -> None:
     """22021 for what is not UTF-8 (Arrow does not look) and for NUL.  O(the rows' bytes), whatever it is a slice of."""
     found = _bytes_of(column)
     # As signed bytes NUL and whatever is not ASCII are not positive.
@@ -185,14 +226,29 @@ def _check_text(column: pa.Array, name: str) -> None:
     try:
         column.validate(full=True)
     except pa.ArrowInvalid as problem:
-        raise make_error(
-            "22021", 'invalid byte sequence for encoding "UTF8"', detail=f'column "{name}": {problem}'
-        ) from problem
+        where = f'column "{name}", {place(_first_undecodable(column))}'
+        raise make_error("22021", 'invalid byte sequence for encoding "UTF8"', detail=where) from problem
     # a NULL may have a zero behind it, so that one is only a reason to look closer
     if found is not None and found.all():
         return
-    if pc.any(pc.match_substring(column, "\x00")).as_py():
-        raise make_error("22021", 'invalid byte sequence for encoding "UTF8": 0x00', detail=f'column "{name}"')
+    zeros = pc.fill_null(pc.match_substring(column, "\x00"), False)
+    if pc.any(zeros).as_py():
+        where = f'column "{name}", {place(pc.index(zeros, True).as_py())}'
+        raise make_error("22021", 'invalid byte sequence for encoding "UTF8": 0x00', detail=where)
+
+
+def _first_undecodable(column: pa.Array) -> int:
+    """The first row that is not UTF-8, found by halving.  Requires that there is one."""
+    low, high = 0, len(column)
+    while high - low > 1:
+        middle = (low + high) // 2
+        try:
+            column.slice(low, middle - low).validate(full=True)
+        except pa.ArrowInvalid:
+            high = middle
+        else:
+            low = middle
+    return low
 
 
 def _is_list(t: pa.DataType) -> bool:

@@ -10,8 +10,6 @@ from functools import partial
 from itertools import islice
 from typing import Any, TypeAlias, TypeVar, get_args
 
-import pyarrow as pa
-
 from eddyline.adapter import ingest_rows, write
 from eddyline.adapter.apart import on_caller
 from eddyline.adapter.as_of import time_asked
@@ -735,22 +733,22 @@ class Session:
             raise
         return outcome.time if outcome.time is not None else int(self._engine.timeline.newest)
 
-    def append(self, name: str, data: pa.Table, *, timeout: float | None) -> int:
+    def append(self, name: str, data: ingest_rows.Incoming, *, timeout: float | None) -> int:
         def body(context: ReadContext, table: CatalogItem) -> None:
             write.insert_rows(context, table, ingest_rows.table_rows(context, table, data))
 
         return self._bulk(name, body, timeout, "INSERT")
 
-    def upsert(self, name: str, data: pa.Table, *, timeout: float | None) -> int:
+    def upsert(self, name: str, data: ingest_rows.Incoming, *, timeout: float | None) -> int:
         def body(context: ReadContext, table: CatalogItem) -> None:
             write.upsert_rows(context, table, ingest_rows.table_rows(context, table, data))
 
         return self._bulk(name, body, timeout, "INSERT", "UPDATE", "SELECT")
 
-    def delete(self, name: str, data: pa.Table, *, timeout: float | None) -> int:
+    def delete(self, name: str, data: ingest_rows.Incoming, *, timeout: float | None) -> int:
         def body(context: ReadContext, table: CatalogItem) -> None:
             columns = ingest_rows.key_rows(context, table, data)
-            write.delete_rows(context, table, columns, data.num_rows)
+            write.delete_rows(context, table, columns, data.table.num_rows)
 
         return self._bulk(name, body, timeout, "DELETE", "SELECT")
 

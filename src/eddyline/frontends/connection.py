@@ -35,7 +35,7 @@ from eddyline.errors import (
     make_error,
 )
 from eddyline.frontends.cursor import Cursor
-from eddyline.frontends.ingest import to_table
+from eddyline.frontends.ingest import incoming
 from eddyline.frontends.progress import CompilationProgress, HydrationProgress
 from eddyline.frontends.subscription import Subscription
 from eddyline.kernels.warm import warm_soon
@@ -247,9 +247,10 @@ class Connection:
 
         ``data``: an Arrow table or batch, anything with an Arrow stream, a pandas or Polars frame, a list or iterator
         of dicts, a dict of columns, or the path of a .csv, .parquet or .jsonl file.  Columns match by name, missing
-        ones take their DEFAULT, unknown ones are an error (42703).  Values become the column's type as in an INSERT: a
-        float is rounded for an integer column, a timestamp loses its time for a date.  Waits up to ``timeout`` seconds
-        (None: as long as it takes) while maintenance is far behind; then 53300.
+        ones take their DEFAULT, in those rows that lack them, unknown ones are an error (42703).  Values become the
+        column's type as in an INSERT: a float is rounded for an integer column, a timestamp loses its time for a date;
+        texts are read as literals are.  Waits up to ``timeout`` seconds (None: as long as it takes) while maintenance
+        is far behind; then 53300.
         """
         _check_seconds(timeout)
         return self._session.append(table, self._table(table, data), timeout=timeout)
@@ -273,7 +274,7 @@ class Connection:
 
     def _table(self, table: str, data: object) -> Any:
         self._session.check_usable()
-        return to_table(data, self._session.column_types(table))
+        return incoming(data, self._session.column_types(table))
 
     # -- data out
 

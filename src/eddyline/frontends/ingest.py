@@ -1,4 +1,4 @@
-"""Whatever users append, as an Arrow table: Arrow, pandas, Polars, lists of dicts, files.
+"""Whatever users append, as rows of Arrow columns: Arrow, pandas, Polars, lists of dicts, files.
 
 The result may share memory with what was given.
 """
@@ -16,7 +16,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from eddyline.adapter.ingest_rows import Incoming
 from eddyline.errors import InterfaceError, make_error
+from eddyline.frontends.ingest_files import read_file
 from eddyline.frontends.ingest_frames import (
     NOT_CONVERTIBLE,
     is_pandas,
@@ -26,30 +28,33 @@ from eddyline.frontends.ingest_frames import (
     without_views,
 )
 from eddyline.repr.interval import Interval
-from eddyline.repr.late_module import LateModule
-from eddyline.repr.types import Kind, SqlType, arrow_type
+from eddyline.repr.types import Kind, SqlType
 
-__all__ = ["to_table"]
-
-_csv = LateModule("pyarrow.csv")
-_json = LateModule("pyarrow.json")
-_parquet = LateModule("pyarrow.parquet")
-
-#: types whose CSV text Arrow reads as PostgreSQL does; the others are read as text and cast
-_CSV_DIRECT = frozenset(
-    {Kind.SMALLINT, Kind.INTEGER, Kind.BIGINT, Kind.DOUBLE, Kind.REAL, Kind.TEXT, Kind.VARCHAR, Kind.DATE}
-)
+__all__ = ["incoming"]
 
 
-def to_table(data: object, columns: Mapping[str, SqlType]) -> pa.Table:
-    """``data`` as a table.  ``columns``: the target's columns, which guide the reading of text files.
+def incoming(data: object, columns: Mapping[str, SqlType]) -> Incoming:
+    """``data`` as rows to come in.  ``columns``: the target's columns, which guide the reading of text files.
 
     Raises InterfaceError for a kind of object that can't be read, DataError (22P02, 22000) for malformed content,
     OperationalError (58P01) for a missing file.
     """
     match data:
         case str() | os.PathLike():
-            return _read_file(Path(data), columns)
+            return read_file(Path(data), columns, lambda rows: _from_rows(rows, columns))
+        case Sequence() | Iterator() if not _is_frame(data):
+            return _from_rows(list(data), columns)
+        case _:
+            return Incoming(_table(data, columns))
+
+
+def _is_frame(data: object) -> bool:
+    """Whether it says itself what its columns are, whatever else it is."""
+    return hasattr(data, "__arrow_c_stream__") or is_pandas(data) or is_polars(data)
+
+
+def _table(data: object, columns: Mapping[str, SqlType]) -> pa.Table:
+    match data:
         case pa.Table():
             return data
         case pa.RecordBatch():
@@ -64,8 +69,6 @@ def to_table(data: object, columns: Mapping[str, SqlType]) -> pa.Table:
             return polars_table(data)
         case _ if hasattr(data, "__arrow_c_stream__"):
             return _from_stream(data)
-        case Sequence() | Iterator():
-            return _from_rows(list(data), columns)
         case _:
             raise _no_table(data)
 
@@ -95,12 +98,12 @@ def _from_mapping(data: Mapping[str, Any], columns: Mapping[str, SqlType]) -> pa
     return pa.Table.from_arrays(arrays, names=list(data))
 
 
-def _from_rows(data: Sequence[Any], columns: Mapping[str, SqlType]) -> pa.Table:
+def _from_rows(data: Sequence[Any], columns: Mapping[str, SqlType]) -> Incoming:
     names: dict[str, None] = {}
     for number, row in enumerate(data):
         if not isinstance(row, Mapping):
             raise InterfaceError(
-                f"row {number} is a {type(row).__name__}, not a mapping of column names to values",
+                f"row {number + 1} is a {type(row).__name__}, not a mapping of column names to values",
                 sqlstate="42804",
                 hint="use dicts, or executemany() with an INSERT for rows without names",
             )
@@ -108,8 +111,12 @@ def _from_rows(data: Sequence[Any], columns: Mapping[str, SqlType]) -> pa.Table:
     _check_names(names)
     arrays = [_array(name, [row.get(name) for row in data], columns.get(name)) for name in names]
     if not names:  # rows all the same, of nothing but defaults
-        return pa.Table.from_struct_array(pa.array(data, pa.struct([])))
-    return pa.Table.from_arrays(arrays, names=list(names))
+        return Incoming(pa.Table.from_struct_array(pa.array(data, pa.struct([]))))
+    table = pa.Table.from_arrays(arrays, names=list(names))
+    if sum(map(len, data)) == len(names) * len(data):
+        return Incoming(table)
+    given = {name: np.array([name in row for row in data]) for name in names if name in columns}
+    return Incoming(table, given.get)
 
 
 def _check_names(names: Iterable[object]) -> None:
@@ -159,47 +166,3 @@ def _text_of(name: str, value: object) -> str | None:
     if isinstance(value, _WITH_TEXT) and not isinstance(value, np.complexfloating):
         return str(value)
     raise make_error("42804", f'a value of type {type(value).__name__} cannot be used for column "{name}"')
-
-
-_FILE_HINTS = {
-    ".csv": "Fields are separated by commas, and the first line names the columns; COPY … FROM reads other kinds "
-    "(DELIMITER ';', QUOTE, NULL, ENCODING).",
-    ".jsonl": "Each line is one object.",
-    ".ndjson": "Each line is one object.",
-}
-
-
-def _read_file(path: Path, columns: Mapping[str, SqlType]) -> pa.Table:
-    if not path.is_file():
-        raise make_error("58P01", f'could not open file "{path}" for reading: no such file')
-    suffix = path.suffix.lower()
-    try:
-        match suffix:
-            case ".parquet" | ".pq":
-                return _parquet.read_table(path)
-            case ".csv":
-                return _read_csv(path, columns)
-            case ".jsonl" | ".ndjson":
-                return _json.read_json(path)
-            case _:
-                raise InterfaceError(
-                    f'cannot tell the format of "{path}"',
-                    sqlstate="22023",
-                    hint=f'"{suffix}" is not .csv, .parquet or .jsonl',
-                )
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, UnicodeDecodeError) as problem:
-        raise make_error("22P02", f'malformed file "{path}": {problem}', hint=_FILE_HINTS.get(suffix)) from problem
-
-
-def _read_csv(path: Path, columns: Mapping[str, SqlType]) -> pa.Table:
-    types = {
-        name: arrow_type(sql_type) if sql_type.kind in _CSV_DIRECT else pa.large_string()
-        for name, sql_type in columns.items()
-    }
-    return _csv.read_csv(
-        path,
-        parse_options=_csv.ParseOptions(newlines_in_values=True),
-        convert_options=_csv.ConvertOptions(
-            column_types=types, strings_can_be_null=True, quoted_strings_can_be_null=False, null_values=[""]
-        ),
-    )
