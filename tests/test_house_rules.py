@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import io
 import re
 import tokenize
@@ -63,3 +64,30 @@ def test_tests_mirror_the_layers() -> None:
     others = {"adversarial", "demo", "bench", "examples", "differential", "sql_scripts", "two_runtimes"}
     found = {p.name for p in (ROOT / "tests").iterdir() if p.is_dir() and not p.name.startswith((".", "_"))}
     assert found <= layers | others
+
+
+LOCKS = {"threading.Lock", "threading.RLock", "threading.Condition", "ControlLock"}
+
+
+def locks(path: Path) -> Iterator[str]:
+    """Each lock that is made there, by its class (else its module) and its name; a condition over another is that."""
+
+    def made(node: ast.AST, owner: str) -> Iterator[str]:
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, (ast.Assign, ast.AnnAssign)) and child.value is not None:
+                calls = [n for n in ast.walk(child.value) if isinstance(n, ast.Call) and ast.unparse(n.func) in LOCKS]
+                target = child.targets[0] if isinstance(child, ast.Assign) else child.target
+                if calls and not ast.unparse(calls[0]).startswith("threading.Condition(self."):
+                    yield f"{owner}.{ast.unparse(target).removeprefix('self.')}"
+            yield from made(child, child.name if isinstance(child, ast.ClassDef) else owner)
+
+    yield from made(ast.parse(path.read_text(encoding="utf-8")), path.stem)
+
+
+def test_the_table_of_locks_has_every_lock_and_no_other() -> None:
+    package, text = ROOT / "src" / "eddyline", (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    told = set(re.findall(r"`(\w+\.\w+)`", text.partition("\n## Locks\n")[2].partition("\n## ")[0]))
+    paths = (path for path in package.rglob("*.py") if "testing" not in path.relative_to(package).parts)
+    made = {name for path in paths for name in locks(path)}
+    assert sorted(made - told) == [], "docs/architecture.md, Locks: where does it stand in the order?"
+    assert sorted(told - made) == [], "docs/architecture.md, Locks: there is no such lock any more"

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import errno
+import threading
+import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
+from eddyline.adapter import memory_guard
 from eddyline.adapter.memory_guard import MemoryGuard
 from eddyline.adapter.memory_use import anonymous_bytes, available_bytes, can_be_watched, usual_limit
 from eddyline.errors import DatabaseError
@@ -219,3 +223,57 @@ def test_memory_in_use_is_what_was_written_to() -> None:
     del block
     usual = usual_limit()
     assert usual is not None and 0 < usual <= available_bytes()
+
+
+# -- its thread -------------------------------------------------------------------------------------------------------
+
+
+def wait_until_refused(guard: MemoryGuard) -> None:
+    deadline = time.monotonic() + 60
+    while True:
+        try:
+            guard.admit()
+        except DatabaseError:
+            return
+        assert time.monotonic() < deadline, "nobody looks"
+        time.sleep(0.005)
+
+
+def test_a_look_that_fails_is_not_the_last_one_and_is_told_once(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(memory_guard, "_LONGEST_S", 0.005)
+    failures: list[Exception] = [OSError(errno.EMFILE, "too many open files"), ValueError("odd"), OSError("again")]
+
+    def used() -> int:
+        if failures:
+            raise failures.pop(0)
+        return 950 * MB
+
+    guard = MemoryGuard(World(), used=used, trim=lambda: None)
+    guard.watch(1000 * MB)
+    try:
+        wait_until_refused(guard)
+    finally:
+        guard.close()
+    assert [r.message for r in caplog.records if "could not be looked at" in r.message] == [
+        "memory in use could not be looked at, or brought down: [Errno 24] too many open files"
+    ]
+
+
+def test_without_a_thread_it_says_so_and_begins_when_the_limit_is_set_again(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def refused(self: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    guard = MemoryGuard(World(), used=lambda: 950 * MB, trim=lambda: None)
+    with monkeypatch.context() as patched:
+        patched.setattr(threading.Thread, "start", refused)
+        guard.watch(1000 * MB)
+    assert "can't start new thread" in caplog.text
+    guard.watch(1000 * MB)
+    try:
+        wait_until_refused(guard)
+    finally:
+        guard.close()

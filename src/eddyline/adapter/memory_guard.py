@@ -131,9 +131,18 @@ class MemoryGuard:
         with self._lock:
             self._limit = limit
             if limit is not None and self._thread is None and self._threads and not self._closed.is_set():
-                self._thread = threading.Thread(target=self._run, name="memory-guard", daemon=True)
-                self._thread.start()
+                self._thread = self._started()
         self._changed.set()
+
+    def _started(self) -> threading.Thread | None:
+        """The thread; None, which is logged, where the system has none for it: the next ``watch`` tries again."""
+        thread = threading.Thread(target=self._run, name="memory-guard", daemon=True)
+        try:
+            thread.start()
+        except RuntimeError as problem:
+            _log.error("memory in use is not watched until server_memory_limit is set again: %s", problem)
+            return None
+        return thread
 
     def close(self) -> None:
         """Ends the thread.  Twice is harmless."""
@@ -145,13 +154,18 @@ class MemoryGuard:
             thread.join()
 
     def _run(self) -> None:
+        failing = False
         while not self._closed.is_set():
             self._changed.clear()
+            pause: float | None = _LONGEST_S
             try:
                 pause = self.look()
-            except Error as problem:  # the database closes, or nobody answers: there is another look
-                _log.warning("memory in use could not be brought down: %s", problem)
-                pause = _LONGEST_S
+                failing = False
+            except Exception as problem:  # noqa: BLE001 - whatever it was: nobody else keeps the process within its limit
+                # That the database closes, nobody answers, or the system has no file to say it in, passes.
+                level, odd = logging.DEBUG if failing else logging.WARNING, not isinstance(problem, (Error, OSError))
+                _log.log(level, "memory in use could not be looked at, or brought down: %s", problem, exc_info=odd)
+                failing = True
             self._changed.wait(pause)
 
     # -- looking --------------------------------------------------------------------------------------------------

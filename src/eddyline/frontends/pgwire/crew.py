@@ -4,7 +4,7 @@ Few threads serve many sessions: a session that has nothing to run needs none.  
 statement may wait for rows that another session's transaction has locked, whose COMMIT is still to be run.  With a
 fixed number of threads, all of them could wait for a call that no thread is left to make.  So there are ``usual``
 threads, and one more whenever the oldest call has waited for a while and nothing has moved, up to ``most``: with a
-thread for every session nothing can be stuck.
+thread for every session nothing can be stuck.  Where the system refuses a thread, calls wait and it is asked again.
 
 Owner: the event loop.  Threads take calls and hand back results, nothing else.
 """
@@ -12,6 +12,7 @@ Owner: the event loop.  Threads take calls and hand back results, nothing else.
 from __future__ import annotations
 
 import asyncio
+import logging
 import threading
 from collections import deque
 from collections.abc import Callable
@@ -20,6 +21,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 __all__ = ["Crew"]
 
 T = TypeVar("T")
+_log = logging.getLogger("eddyline.pgwire")
 _STUCK_S: Final = 0.02
 _IDLE_S: Final = 10.0
 
@@ -42,6 +44,7 @@ class Crew:
         self._idle = 0
         self._taken = 0  # calls ever taken, so that a look at it tells whether anything moves
         self._closed = False
+        self._refused = False  # the system has refused the last thread
         self._watching = False  # the loop's own
 
     @property
@@ -60,9 +63,7 @@ class Crew:
             self._calls.append(_Call(call, answer))
             if self._idle >= len(self._calls):
                 self._changed.notify()
-            elif len(self._threads) < self._usual:
-                self._hire()
-            elif not self._watching:
+            elif (len(self._threads) >= self._usual or not self._hired()) and not self._watching:
                 self._watching = True
                 self._loop.call_later(_STUCK_S, self._look, self._taken)
         return await answer
@@ -74,13 +75,22 @@ class Crew:
                 self._watching = False
                 return
             if self._taken == taken and len(self._threads) < self._most:
-                self._hire()
+                self._hired()
             self._loop.call_later(_STUCK_S, self._look, self._taken)
 
-    def _hire(self) -> None:
+    def _hired(self) -> bool:
+        """Whether there is one more thread, which gets nothing before ``_changed`` is released."""
         thread = threading.Thread(target=self._work, name="eddyline-session", daemon=True)
+        try:
+            thread.start()
+        except RuntimeError as problem:
+            if not self._refused:
+                _log.error("statements wait for a thread, with %d there: %s", len(self._threads), problem)
+            self._refused = True
+            return False
         self._threads.add(thread)
-        thread.start()
+        self._refused = False
+        return True
 
     def _work(self) -> None:
         while (call := self._next()) is not None:
