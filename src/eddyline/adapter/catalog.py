@@ -15,6 +15,7 @@ meaning, but no collection, no dataflow, and nothing that could be read but what
 from __future__ import annotations
 
 import itertools
+import re
 import threading
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -293,15 +294,33 @@ class SearchPathView:
 def resolve_name(
     name: str, catalog: CatalogSnapshot, search_path: tuple[str, ...]
 ) -> tuple[str | None, CatalogItem | None]:
-    """An item by a name as Python code gives it: exact, or with its schema and a dot.  42602 for what is no str."""
+    """An item by a name as Python code gives it: exact, or with its schema and a dot, or with quotes as in SQL.
+
+    42602 for what is no str.
+    """
     if not isinstance(name, str):
         raise InterfaceError(f"a name is a str, not a {type(name).__name__}", sqlstate="42602")
     view = catalog.view(search_path)
     item = view.resolve(None, name)
-    if item is not None or "." not in name:
+    if item is not None:
         return None, item
+    quoted = _QUOTED.fullmatch(name)
+    if quoted is not None:
+        schema, rest = (None if part is None else _unquoted(part) for part in quoted.groups())
+        assert rest is not None
+        return schema, view.resolve(schema, rest)
+    if "." not in name:
+        return None, None
     schema, _, rest = name.partition(".")
     return schema, view.resolve(schema, rest)
+
+
+#: a name as SQL writes it, at least one part of which is quoted
+_QUOTED: Final = re.compile(r'(?=.*")(?:("(?:[^"]|"")+"|[^".]+)\.)?("(?:[^"]|"")+"|[^".]+)')
+
+
+def _unquoted(part: str) -> str:
+    return part[1:-1].replace('""', '"') if part[0] == '"' else part
 
 
 @dataclass(slots=True)

@@ -218,7 +218,8 @@ def literals_of(
     if len(given) != len(types):
         # A mistake in the program, unlike the other errors of class 08.
         raise ProgrammingError(
-            f"the statement takes {len(types)} parameters, {len(given)} {'was' if len(given) == 1 else 'were'} given",
+            f"the statement takes {len(types)} parameter{'' if len(types) == 1 else 's'}, "
+            f"{len(given)} {'was' if len(given) == 1 else 'were'} given",
             sqlstate="08P01",
         )
     if zone is not None:

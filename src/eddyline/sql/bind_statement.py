@@ -12,7 +12,7 @@ from typing import Final
 
 from google.protobuf.message import Message
 
-from eddyline.errors import exhausted, unsupported
+from eddyline.errors import NotSupportedError, exhausted, unsupported
 from eddyline.repr.types import SqlType
 from eddyline.sql.ast import AstNode, enum_name
 from eddyline.sql.bind_clusters import (
@@ -56,6 +56,7 @@ from eddyline.sql.cursors import (
 from eddyline.sql.drop import bind_create_schema, bind_drop, bind_rename, bind_truncate
 from eddyline.sql.explain import bind_explain, bind_explain_extension, bind_explain_object
 from eddyline.sql.extensions import ShowCreateSyntax, ShowObjectsSyntax
+from eddyline.sql.instead import say_instead
 from eddyline.sql.parse import ParsedStatement
 from eddyline.sql.reading import bind_as_of, bind_select, bind_subscribe
 from eddyline.sql.session_statements import (
@@ -92,6 +93,9 @@ def bind_statement(
         statement = _dispatch(binding)
     except RecursionError as error:
         raise exhausted(error) from error
+    except NotSupportedError as refusal:
+        say_instead(refusal)
+        raise
     binding.parameters.check_all_decided()
     return statement
 

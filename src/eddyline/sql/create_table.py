@@ -30,8 +30,8 @@ _REFUSED: Final = {
     "CONSTR_ATTR_DEFERRED": "an INITIALLY DEFERRED constraint",
 }
 _TABLE_CLAUSES: Final = {
+    "partbound": "PARTITION OF",  # which has a parent, too
     "inh_relations": "INHERITS",
-    "partbound": "PARTITION OF",
     "partspec": "PARTITION BY",
     "of_typename": "CREATE TABLE OF",
     "options": "WITH (…) of a table",
