@@ -27,12 +27,14 @@ def read_pieces(filename: str | None, file: Any) -> Iterator[bytes]:
             while piece := stream.read(_PIECE_BYTES):
                 yield piece
     elif file is None:
-        raise InterfaceError("COPY FROM STDIN needs a file", sqlstate="22023", hint="pass one to copy(statement, file)")
+        raise InterfaceError(
+            "COPY FROM STDIN needs a file", sqlstate="22023", hint="Pass one to copy(statement, file)."
+        )
     elif isinstance(file, str):
         raise InterfaceError(
             "a str could be a path or the data itself",
             sqlstate="42804",
-            hint="pass an open file, or io.StringIO around the data",
+            hint="Pass an open file, or io.StringIO around the data.",
         )
     elif isinstance(file, (bytes, bytearray, memoryview)):
         yield bytes(file)
@@ -88,7 +90,7 @@ def sink(filename: str | None, file: Any) -> Iterator[Callable[[bytes], None]]:
                 raise make_error("58030", f'could not write file "{filename}": {problem.strerror}') from problem
     elif file is None or not hasattr(file, "write"):
         raise InterfaceError(
-            "COPY TO STDOUT needs a file to write to", sqlstate="22023", hint="pass one to copy(statement, file)"
+            "COPY TO STDOUT needs a file to write to", sqlstate="22023", hint="Pass one to copy(statement, file)."
         )
     elif isinstance(file, io.TextIOBase) or hasattr(file, "encoding"):
         yield lambda data: _write_all(file, data.decode())

@@ -179,5 +179,5 @@ def _check_names(names: Sequence[str]) -> None:
     for i, name in enumerate(names):
         if name in names[:i]:
             raise make_error(
-                "42701", f'column "{name}" specified more than once', hint="parquet columns need names of their own"
+                "42701", f'column "{name}" specified more than once', hint="Parquet columns need names of their own."
             )

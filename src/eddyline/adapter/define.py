@@ -279,7 +279,7 @@ def _index_operators(item: CatalogItem, view: CatalogView) -> tuple[str, tuple[O
     assert on is not None
     key = tuple(e.index for e in item.keys if isinstance(e, Column))
     if len(key) != len(item.keys):
-        raise unsupported("an index on an expression", hint="index a view that computes the expression as a column")
+        raise unsupported("an index on an expression", hint="Index a view that computes the expression as a column.")
     relation, facts = maintained_relation(Get(on.id, on.types), view, item.cluster, but_not=item.id)
     operators = lower_index(relation, item.id, on.id, key, facts.indexes, unique_keys=facts.unique_keys)
     return on.name, name_operators(operators, object_names(view), view=on.name)
@@ -297,6 +297,6 @@ def maintained_relation(
     optimized = optimize(inline_views(relation, definitions(view, facts)), facts)
     if reads_clock(optimized):
         raise unsupported(
-            "now() in a view that is maintained", hint="keep the time in a table of one row and join with it"
+            "now() in a view that is maintained", hint="Keep the time in a table of one row and join with it."
         )
     return optimized, facts

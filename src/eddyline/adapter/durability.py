@@ -29,7 +29,7 @@ def files_of(path: str | os.PathLike[str]) -> Files:
     """The folder at ``path``, which is made if nothing is there.  42501, 53100 … where that cannot be."""
     text = os.fsdecode(path)
     if not text:
-        raise make_error("22023", "the path of a database must not be empty", hint="connect() opens one in memory")
+        raise make_error("22023", "the path of a database must not be empty", hint="connect() opens one in memory.")
     files = OsFiles(text)
     try:
         files.make_folder()

@@ -197,7 +197,7 @@ class Engine:
             raise InterfaceError("the database is closed")
         if self.forked():
             raise InterfaceError(
-                "this database belongs to the parent process", sqlstate="0A000", hint="open another one after fork"
+                "this database belongs to the parent process", sqlstate="0A000", hint="Open another one after fork."
             )
         if self._control.absentees:
             for cluster in self.clusters.values():

@@ -74,7 +74,7 @@ def check_shown_by_frames(names: Sequence[str], types: Sequence[SqlType], column
         plain = pa.int32() if sql_type.kind is Kind.DATE else pa.int64()
         lowest, highest = pc.min_max(column.view(plain)).as_py().values()
         if lowest is not None and not first <= lowest <= highest <= last:
-            raise make_error("22008", f'column "{name}" has values {what}', hint="cast the column to text")
+            raise make_error("22008", f'column "{name}" has values {what}', hint="Cast the column to text.")
 
 
 def _lists(column: pa.Array, element: SqlType) -> pa.Array:
@@ -107,7 +107,7 @@ def _common_scale(column: pa.Array) -> pa.Array:
         raise make_error(
             "22003",
             "numeric value out of range at the result's common scale",
-            hint="cast the column to numeric(p, s) or text",
+            hint="Cast the column to numeric(p, s) or text.",
         )
     return done.array
 
@@ -117,7 +117,7 @@ def _interval(column: pa.Array) -> pa.Array:
     valid = ~np.asarray(column.is_null())
     micros = np.where(valid, words["micros"], 0)
     if len(micros) and np.abs(micros).max() > _MAX_MICROS_AS_NANOS:
-        raise make_error("22008", "interval out of range", hint="cast the interval to text")
+        raise make_error("22008", "interval out of range", hint="Cast the interval to text.")
     out = np.zeros(len(column), np.dtype([("months", "<i4"), ("days", "<i4"), ("nanos", "<i8")]))
     out["months"] = np.where(valid, words["months"], 0)
     out["days"] = np.where(valid, words["days"], 0)

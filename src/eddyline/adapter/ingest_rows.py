@@ -154,7 +154,7 @@ def assigned_column(data: pa.ChunkedArray | pa.Array, target: SqlType, name: str
         raise make_error(
             "42804",
             f'column "{name}" is of type {target} but expression is of type {source}',
-            hint="cast the data first",
+            hint="Cast the data first.",
         )
     try:
         cast, errors = cast_array(array, source, target, explicit=False)

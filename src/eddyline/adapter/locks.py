@@ -75,7 +75,7 @@ class LockTable:
                 if self._closed:
                     raise make_error("57P01", "the database was closed")
                 if self._closes_cycle(owner, blocking):
-                    raise make_error("40P01", "deadlock detected", hint="retry the transaction")
+                    raise make_error("40P01", "deadlock detected", hint="Retry the transaction.")
                 check()
                 if timeout_s is not None and time.monotonic() >= began + timeout_s:
                     raise make_error("55P03", "canceling statement due to lock timeout")

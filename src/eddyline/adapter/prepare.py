@@ -97,7 +97,7 @@ def prepare_text(engine: Engine, text: str, catalog: CatalogView, parameters: Se
         return None
     if len(statements) > 1:
         raise make_error(
-            "42601", "cannot execute several statements at once", hint="use executescript for a script of statements"
+            "42601", "cannot execute several statements at once", hint="Use executescript for a script of statements."
         )
     try:
         prepared = bind_parsed(statements[0], catalog, parameters)

@@ -59,7 +59,7 @@ def open_subscription(
     refuse_system_relations(relation, context.catalog, "SUBSCRIBE")
     plan = plan_read(relation, context.catalog)
     if plan.clocked:
-        raise unsupported("now() in a subscription", hint="keep the time in a table of one row and join with it")
+        raise unsupported("now() in a subscription", hint="Keep the time in a table of one row and join with it.")
     optimized = substitute_parameters(plan.relation, parameters) if plan.parameterised else plan.relation
     engine, cluster = context.engine, context.cluster
     id = f"s{next(_ids)}"

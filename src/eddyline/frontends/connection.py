@@ -137,7 +137,7 @@ def _memory_limit(value: int | str | None) -> int | None:
         raise ProgrammingError(
             f"memory_limit must be a positive number of bytes, not {value!r}",
             sqlstate="22023",
-            hint='give bytes, or a size with a unit: "512MB", "2GB"',
+            hint='Give bytes, or a size with a unit: "512MB", "2GB".',
         )
     return size
 
@@ -221,7 +221,7 @@ class Connection:
         its own ``session()``.
         """
         if self.in_transaction:
-            raise make_error("25001", "there is already a transaction in progress", hint="transactions do not nest")
+            raise make_error("25001", "there is already a transaction in progress", hint="Transactions do not nest.")
         try:
             self.execute("BEGIN")
             yield self

@@ -191,7 +191,7 @@ class Cursor:
         self._check_rows()
         if self._rows is None or self._subscription is not None:
             raise InterfaceError(
-                "a subscription has no whole result", sqlstate="24000", hint="iterate over it, or use subscribe()"
+                "a subscription has no whole result", sqlstate="24000", hint="Iterate over it, or use subscribe()."
             )
         return self._rows
 

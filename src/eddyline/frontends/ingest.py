@@ -105,7 +105,7 @@ def _from_rows(data: Sequence[Any], columns: Mapping[str, SqlType]) -> Incoming:
             raise InterfaceError(
                 f"row {number + 1} is a {type(row).__name__}, not a mapping of column names to values",
                 sqlstate="42804",
-                hint="use dicts, or executemany() with an INSERT for rows without names",
+                hint="Use dicts, or executemany() with an INSERT for rows without names.",
             )
         names.update(dict.fromkeys(row))
     _check_names(names)
@@ -132,7 +132,7 @@ def _array(name: str, values: Any, target: SqlType | None) -> pa.Array | pa.Chun
         raise InterfaceError(
             f'column "{name}" has one value of type {type(values).__name__}, not a sequence of values',
             sqlstate="42804",
-            hint="a dict maps columns to their values; put a single row into a list",
+            hint="A dict maps columns to their values; put a single row into a list.",
         )
     if not hasattr(values, "__array__"):
         values = list(values)

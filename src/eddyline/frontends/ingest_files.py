@@ -81,7 +81,7 @@ def read_file(path: Path, columns: Mapping[str, SqlType], from_rows: Rows) -> In
                 raise InterfaceError(
                     f'cannot tell the format of "{path}"',
                     sqlstate="22023",
-                    hint=f'"{suffix}" is not .csv, .parquet or .jsonl',
+                    hint=f'"{suffix}" is none of .csv, .parquet and .jsonl.',
                 )
     except _REFUSALS as problem:
         line = _undecodable_line(path) if suffix in _HINTS else None

@@ -81,7 +81,7 @@ class Subscription:
     def next_rows(self, timeout: float | None = None, *, from_first: bool = False) -> ResultSet | None:
         """As ``next``, in engine layouts; ``from_first`` as in ``SubscriptionRows.next_rows``."""
         if self._closed and not self._rows.complete:
-            raise InterfaceError("the subscription is closed", hint="subscribe again")
+            raise InterfaceError("the subscription is closed", hint="Subscribe again.")
         return self._rows.next_rows(timeout, from_first=from_first)
 
     def close(self) -> None:

@@ -313,7 +313,7 @@ class OsFiles:
 
     def lock(self) -> FolderLock:
         if sys.platform == "win32":
-            raise unsupported("a database in a directory, on this system,", hint="connect() opens one in memory")
+            raise unsupported("a database in a directory, on this system,", hint="connect() opens one in memory.")
         path = self._folder / _LOCK_NAME
         while True:
             fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
