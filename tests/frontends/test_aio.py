@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 import pytest
 
@@ -69,6 +71,37 @@ def test_cancelling_a_task_cancels_its_statement() -> None:
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
+        assert (await db.execute("SELECT 1")).fetchall() == [(1,)]
+
+    run(body)
+
+
+def test_a_cancellation_that_comes_before_the_statement_begins_is_not_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    cancels: list[None] = []
+    called, cancelled = threading.Event(), threading.Event()
+
+    async def body(db: eddyline.AsyncConnection) -> None:
+        execute, cancel = db._connection.execute, db._connection.cancel
+
+        def late(*arguments: Any) -> eddyline.Cursor:
+            called.set()
+            assert cancelled.wait(60)
+            return execute(*arguments)
+
+        def noted() -> None:
+            cancels.append(cancel())
+            cancelled.set()
+
+        with monkeypatch.context() as patched:
+            patched.setattr(db._connection, "execute", late)
+            patched.setattr(db._connection, "cancel", noted)
+            task = asyncio.create_task(db.execute(ENDLESS))
+            while not called.is_set():
+                await asyncio.sleep(0.001)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+        assert len(cancels) > 1, "the first one came before there was anything to cancel"
         assert (await db.execute("SELECT 1")).fetchall() == [(1,)]
 
     run(body)

@@ -24,8 +24,9 @@ def db(request: pytest.FixtureRequest) -> Iterator[eddyline.Connection]:
 
 
 def test_threads_are_named_after_their_runtime() -> None:
+    others = set(threading.enumerate())  # databases that other tests share
     with eddyline.connect(interactive=True, workers=2):
-        names = {t.name for t in threading.enumerate()}
+        names = {t.name for t in set(threading.enumerate()) - others}
         assert {"maint:0", "maint:1", "inter:0", "inter:1", "inter:0:heavy", "inter:1:heavy"} <= names
         assert not any(n.startswith("solo") for n in names)
 
@@ -102,13 +103,18 @@ def test_a_table_without_index_is_read_while_a_view_hydrates() -> None:
 
 @pytest.mark.parametrize("thread", ["maint:0", "inter:0:heavy"])
 def test_i21_a_failure_ends_both_runtimes_and_the_replica_is_rebuilt(thread: str) -> None:
+    others = set(threading.enumerate())  # databases that other tests share
+
+    def workers() -> set[threading.Thread]:
+        return {t for t in set(threading.enumerate()) - others if t.name in ("maint:0", "inter:0")}
+
     with eddyline.connect(interactive=True) as db:
         db.execute("CREATE TABLE t (a int, b int)")
         db.execute("INSERT INTO t VALUES (1, 1), (2, 2)")
         db.execute("CREATE MATERIALIZED VIEW v AS SELECT b, count(*) n FROM t GROUP BY b")
         db.execute("CREATE INDEX vi ON v (b)")
         assert db.execute("SELECT sum(n) FROM v").fetchall() == [(2,)]
-        before = {t for t in threading.enumerate() if t.name in ("maint:0", "inter:0")}
+        before = workers()
         original, fired, asked = ArrangeOperator.step, threading.Event(), threading.Event()
 
         def explode(self: ArrangeOperator) -> bool:
@@ -140,6 +146,6 @@ def test_i21_a_failure_ends_both_runtimes_and_the_replica_is_rebuilt(thread: str
         for _ in range(2):
             assert db.execute("SELECT sum(n) FROM v").fetchall() == [(3,)]
             db.execute("SELECT count(*) FROM t WHERE b > 1")
-        after = {t for t in threading.enumerate() if t.name in ("maint:0", "inter:0")}
-        assert len(after) == 2
+        after = workers()
+        assert (len(before), len(after)) == (2, 2)
         assert before.isdisjoint(after), "both threads are new"

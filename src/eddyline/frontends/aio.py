@@ -30,6 +30,7 @@ __all__ = ["AsyncConnection", "aconnect"]
 P = ParamSpec("P")
 T = TypeVar("T")
 _SUBSCRIPTION_POLL_SECONDS = 0.5
+_CANCEL_AGAIN_SECONDS = 0.02
 
 
 async def aconnect(
@@ -84,9 +85,11 @@ class AsyncConnection:
             return await asyncio.shield(future)
         except asyncio.CancelledError:
             if not waiting.cancel():
-                self._cancel(token)
-                # The statement ends at once with 57014; the session is free again before the task goes on.
-                await asyncio.wait([future])
+                # The statement ends at once with 57014; the session is free again before the task goes on.  Once more
+                # and again, for what comes before the statement has begun is for nothing.
+                while not future.done():
+                    self._cancel(token)
+                    await asyncio.wait([future], timeout=_CANCEL_AGAIN_SECONDS)
                 if not future.cancelled():
                     future.exception()
             raise
