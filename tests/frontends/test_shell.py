@@ -94,12 +94,73 @@ def test_results_are_aligned_tables(engine: Engine) -> None:
 
 def test_a_script_ends_at_its_first_error(engine: Engine) -> None:
     status, out, err = script(engine, "CREATE TABLE t (a int);\nINSERT INTO t VALUES ('x');\nSELECT 7;")
-    assert status == 3 and out == "CREATE TABLE\n" and err.startswith("ERROR: ") and "(22P02)" in err
+    assert status == 3 and out == "CREATE TABLE\n" and err.startswith("line 2: ERROR: ") and "(22P02)" in err
 
 
 def test_a_script_needs_no_last_semicolon(engine: Engine) -> None:
     status, out, _ = script(engine, "SELECT 1;\nSELECT 42")
     assert status == 0 and "42" in out.split()
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("SELECT 1;\n\n-- a comment\nSELECT 1 / 0;\n", 4),
+        ("SELECT 1; SELECT\n nothing_there;\nSELECT 2;\n", 2),
+        ("\\timing\n/* a\n comment */ SELECT 1,\n\n  nothing_there\n;\n", 5),
+        ("SELECT 1;\n\nSELECT 1 +\n", 3),
+        ("SELECT 'a\nb'; SELECT 1 / 0", 2),
+        ("SELECT 1; SELECT 1; SELECT 1 / 0;", 1),
+        ("CREATE TABLE t (a int);\nCOPY t FROM STDIN;\n1\n2\n\\.\nSELECT 1 / 0;\n", 6),
+        ("CREATE TABLE t (a int);\n\nCOPY t FROM STDIN;\n1\nx\n\\.\n", 3),
+        ("CREATE TABLE t (a int);\nCOPY t FRM STDIN;\n", 2),
+    ],
+)
+def test_an_error_in_a_script_says_its_line(engine: Engine, text: str, line: int) -> None:
+    status, _, err = script(engine, text)
+    assert status == 3 and err.startswith(f"line {line}: ERROR: ")
+
+
+def test_a_script_holds_the_data_that_it_copies(engine: Engine) -> None:
+    status, out, err = script(
+        engine,
+        "CREATE TABLE t (a int, b text);\nCOPY t FROM STDIN;\n1\tx;\n\\N\t\\\\.\n\\.\n"
+        '-- more\ncopy t FROM STDIN WITH (FORMAT csv, HEADER);\nb,a\n3,"y\n;"\n\\.\n'
+        "COPY t (b) FROM STDIN;\n\\.\nSELECT * FROM t ORDER BY a;\nCOPY t FROM STDIN;\n4\tz\n",
+    )
+    assert (status, err) == (0, "")
+    assert [line for line in out.splitlines() if "COPY" in line] == ["COPY 2", "COPY 1", "COPY 0", "COPY 1"]
+    session = Session(engine)
+    result = session.execute("SELECT * FROM t ORDER BY a").result
+    assert result is not None and [column.to_pylist() for column in result.columns] == [
+        [1, 3, 4, None],
+        ["x;", "y\n;", "z", "\\."],
+    ]
+    session.close()
+
+
+def test_data_go_out_as_they_are_and_come_in_by_the_shell(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    directory = str(tmp_path / "d")
+    assert main(["sql", directory, "-c", "CREATE TABLE t (a int, b text)"]) == 0
+    monkeypatch.setattr(sys, "stdin", io.StringIO("1,x\n2,y\n"))
+    assert main(["sql", directory, "-c", "COPY t FROM STDIN (FORMAT csv); SELECT 1/0"]) == 3
+    captured = capfd.readouterr()
+    assert captured.out == "CREATE TABLE\nCOPY 2\n" and captured.err.startswith("ERROR: ")
+    assert main(["sql", directory, "-c", "COPY (SELECT * FROM t ORDER BY a) TO STDOUT (FORMAT csv, HEADER)"]) == 0
+    assert capfd.readouterr().out == "a,b\n1,x\n2,y\n"
+
+
+def test_data_may_be_typed(engine: Engine) -> None:
+    lines = ["CREATE TABLE t (a int);", "COPY t FROM STDIN;", "1", "2", "\\.", "COPY t FROM STDIN;", "3", None]
+    typed = Typed(engine, [*lines, "SELECT sum(a) FROM t;", "COPY t FROM STDIN;", "4"])
+    assert typed.status == 0 and typed.err == ""
+    assert "COPY 2" in typed.out and "COPY 1" in typed.out and "(1 row)" in typed.out
+    session = Session(engine)
+    result = session.execute("SELECT a FROM t ORDER BY a").result
+    assert result is not None and result.columns[0].to_pylist() == [1, 2, 4]
+    session.close()
 
 
 def test_lines_are_put_together_until_a_semicolon(engine: Engine) -> None:

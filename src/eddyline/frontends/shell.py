@@ -14,8 +14,9 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from io import TextIOBase
 from pathlib import Path
 from typing import Any, Final, TextIO, TypeVar
 
@@ -27,6 +28,7 @@ from eddyline.adapter.subscription_rows import SubscriptionRows
 from eddyline.errors import Error
 from eddyline.expr.timezone import UTC, zone_of
 from eddyline.frontends.progress import CompilationProgress
+from eddyline.frontends.script_lines import CopyWay, ScriptLines, copies, inline_data
 from eddyline.frontends.statement_scan import complete_statements
 from eddyline.frontends.text_table import table_lines, text_rows
 from eddyline.kernels.warm import warm_soon
@@ -50,8 +52,12 @@ _EPILOG = """\
 examples:
   eddyline sql                               a scratch database, gone when you leave
   eddyline sql ./live.eddy                   one that stays
-  eddyline sql ./live.eddy < script.sql      a script; it ends at the first error
+  eddyline sql ./live.eddy < script.sql      a script; it ends at the first error, whose line it says
   eddyline sql ./live.eddy -c 'SELECT 1'     one or more statements
+  eddyline sql ./live.eddy -c 'COPY t FROM STDIN (FORMAT csv)' < t.csv
+
+What COPY … FROM STDIN reads are the lines behind its own, up to one that is \\. alone; after -c it is standard
+input.
 
 A directory is open in one process at a time.  One that is served is reached with PostgreSQL's shell:
   psql -h 127.0.0.1 -p 6875
@@ -130,7 +136,7 @@ def run_sql(arguments: argparse.Namespace) -> int:
 def _run(engine: Engine, arguments: argparse.Namespace) -> int:
     shell = Shell(Session(engine), sys.stdout, sys.stderr)
     if arguments.statements is not None:
-        return shell.script([arguments.statements])
+        return shell.script([arguments.statements], sys.stdin, numbered=False)
     if not sys.stdin.isatty():
         return shell.script(sys.stdin)
     where = "memory" if arguments.directory is None else str(arguments.directory)
@@ -192,19 +198,26 @@ class Shell:
 
     # -- where statements come from -----------------------------------------------------------------------------------
 
-    def script(self, lines: Iterator[str] | list[str] | TextIO) -> int:
-        """Runs what ``lines`` say, up to the first error; the exit status."""
-        text = ""
-        for line in lines:
-            if not text.strip() and line.lstrip().startswith("\\"):
+    def script(self, lines: Iterable[str], data: Iterable[str] | None = None, *, numbered: bool = True) -> int:
+        """Runs what ``lines`` say, up to the first error; the exit status.
+
+        ``data``: what COPY FROM STDIN reads; the lines after its own where there is none.  ``numbered``: errors say
+        their line.
+        """
+        script = ScriptLines(lines)
+        given = script if data is None else iter(data)
+        for line in script:
+            if script.blank and line.lstrip().startswith("\\"):
+                script.drop()
                 if not self._command(line.strip()):
                     return 0
                 continue
-            statements, text = complete_statements(text + line)
-            for statement in statements:
-                if not self._run(statement):
+            for statement in script.complete():
+                if not self._run(statement.text, given, statement.line_of if numbered else None):
                     return _FAILED
-        return 0 if not text.strip() or self._run(text.strip()) else _FAILED
+        last = script.rest()
+        done = last is None or self._run(last.text, given, last.line_of if numbered else None)
+        return 0 if done else _FAILED
 
     def interactive(self, ask: Callable[[str], str], forget: Callable[[], None] = lambda: None) -> int:
         """``ask``: shows a prompt and gives a line; EOFError at the end.  ``forget``: the line is not to be kept, since
@@ -228,8 +241,27 @@ class Shell:
                 continue
             statements, text = complete_statements(f"{text}{line}\n")
             for statement in statements:
-                if not self._run(statement):
+                if not self._run_typed(statement, ask):
                     break
+
+    def _run_typed(self, statement: str, ask: Callable[[str], str]) -> bool:
+        """As ``_run``; the data of COPY FROM STDIN are asked for first, where Ctrl-C is heard."""
+        if copies(statement) is not CopyWay.IN:
+            return self._run(statement)
+        try:
+            return self._run(statement, iter(list(inline_data(self._asked_lines(ask)))))
+        except KeyboardInterrupt:
+            self._out.write("\n")
+            return False
+
+    def _asked_lines(self, ask: Callable[[str], str]) -> Iterator[str]:
+        """Data as they are typed; Ctrl-D ends them, and so does what takes them."""
+        self._out.write("Enter data to be copied, a line each.  End with \\. on a line by itself, or with Ctrl-D.\n")
+        while True:
+            try:
+                yield ask(">> ") + "\n"
+            except EOFError:
+                return
 
     def _prompt(self, *, begun: bool) -> str:
         mark = {"I": "", "T": "*", "E": "!"}[self._session.status]
@@ -272,13 +304,31 @@ class Shell:
 
     # -- statements ---------------------------------------------------------------------------------------------------
 
-    def _run(self, statement: str) -> bool:
-        """Runs it and shows what it gives; whether it succeeded."""
+    def _run(
+        self,
+        statement: str,
+        data: Iterator[str] | None = None,
+        line_of: Callable[[int | None], int] | None = None,
+    ) -> bool:
+        """Runs it and shows what it gives; whether it succeeded.
+
+        ``data``: what COPY FROM STDIN reads, up to its end.  ``line_of``: the line of a position in the statement, for
+        errors to say.
+        """
         begun = time.perf_counter()
-        outcome = self._guarded(lambda: self._session.execute(statement))
+        way = copies(statement)
+        file: Any = None
+        if way is CopyWay.IN and data is not None:
+            file = inline_data(data)
+            if isinstance(data, TextIOBase) and data.isatty():  # read where Ctrl-C is heard
+                file = list(file)
+        elif way is CopyWay.OUT:
+            self._out.flush()
+            file = getattr(self._out, "buffer", self._out)
+        outcome = self._guarded(lambda: self._session.execute(statement, file=file), line_of)
         if outcome is None:
             return False
-        done = self._guarded(lambda: self._tell(outcome)) is not None
+        done = way is CopyWay.OUT or self._guarded(lambda: self._tell(outcome)) is not None
         if self._timing:
             self._out.write(f"Time: {(time.perf_counter() - begun) * 1e3:.1f} ms\n")
         self._out.flush()
@@ -313,7 +363,7 @@ class Shell:
         for line in table_lines(result.names, result.types, text_rows(result, zone)):
             self._out.write(line + "\n")
 
-    def _guarded(self, call: Callable[[], T]) -> T | None:
+    def _guarded(self, call: Callable[[], T], line_of: Callable[[int | None], int] | None = None) -> T | None:
         """What ``call`` gives, made on another thread; None if it failed, which has been said."""
         results: list[T] = []
         failures: list[BaseException] = []
@@ -329,19 +379,19 @@ class Shell:
             thread.start()
             while thread.is_alive():
                 thread.join(_LOOK_S)
-                if asked.is_set():
-                    asked.clear()
+                if asked.is_set():  # again and again: between two waits for changes there is nothing to cancel
                     self._session.cancel()
         if not failures:
             return results[0]
         if not isinstance(failures[0], Error):
             raise failures[0]
-        self._tell_error(failures[0])
+        self._tell_error(failures[0], line_of)
         return None
 
-    def _tell_error(self, error: Error) -> None:
+    def _tell_error(self, error: Error, line_of: Callable[[int | None], int] | None) -> None:
         self._out.flush()
-        self._err.write(f"ERROR: {error.message} ({error.sqlstate})\n")
+        where = "" if line_of is None else f"line {line_of(error.position)}: "
+        self._err.write(f"{where}ERROR: {error.message} ({error.sqlstate})\n")
         for name, text in (("DETAIL", error.detail), ("HINT", error.hint)):
             if text:
                 self._err.write(f"{name}: {text}\n")
