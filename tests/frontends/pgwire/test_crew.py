@@ -8,6 +8,9 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
+from eddyline.adapter.outcome import Outcome
+from eddyline.errors import DatabaseError
+from eddyline.frontends.pgwire.copy_in import CopyIn
 from eddyline.frontends.pgwire.crew import Crew
 
 
@@ -65,3 +68,13 @@ def test_threads_that_the_system_refuses_are_asked_for_again_and_no_call_is_lost
 
     run(usual, 3, body)
     assert caplog.text.count("can't start new thread") == 1
+
+
+def test_a_copy_that_gets_no_thread_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(self: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", refused)
+    with pytest.raises(DatabaseError, match="can't start new thread") as caught:
+        CopyIn(lambda pieces: Outcome("COPY 0"), lambda: None)
+    assert (caught.value.sqlstate, bool(caught.value.hint)) == ("53000", True)

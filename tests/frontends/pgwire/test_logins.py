@@ -20,7 +20,7 @@ from tests.frontends.pgwire.test_limits import raw, read_all
 def asking() -> Iterator[ServedDatabase]:
     """A server that asks for passwords and was given that of ``postgres``."""
     given = {"postgres": Verifier.of_password("given")}
-    with ServedDatabase(WireConfig(passwords=Passwords(given.get, b"secret"), max_connections=3)) as served:
+    with ServedDatabase(WireConfig(passwords=Passwords(given.get, b"secret"))) as served:
         yield served
 
 

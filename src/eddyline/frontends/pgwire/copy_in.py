@@ -25,8 +25,7 @@ class CopyIn:
     """``run``: executes the statement over the pieces of data; its outcome or its error is ``finish``'s.
 
     ``check`` raises what the statement is to end with, as when its time is up, between pieces and while it waits for
-    them.
-    One thread feeds, finishes or gives up; another runs.
+    them.  One thread feeds, finishes or gives up; another runs.  53000 if the system has no thread for it.
     """
 
     def __init__(self, run: Callable[[Iterator[bytes]], Outcome], check: Callable[[], None]) -> None:
@@ -39,7 +38,11 @@ class CopyIn:
         self._outcome: Outcome | None = None
         self._failure: BaseException | None = None
         self._thread = threading.Thread(target=self._run, args=(run,), name="eddyline-copy-in", daemon=True)
-        self._thread.start()
+        try:
+            self._thread.start()
+        except RuntimeError as problem:
+            hint = "Try again when other statements have ended, or raise the limit (ulimit -u)."
+            raise make_error("53000", f"no thread can be started for the COPY: {problem}", hint=hint) from problem
 
     def _run(self, run: Callable[[Iterator[bytes]], Outcome]) -> None:
         outcome, failure = None, None
