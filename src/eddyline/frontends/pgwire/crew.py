@@ -63,7 +63,9 @@ class Crew:
             self._calls.append(_Call(call, answer))
             if self._idle >= len(self._calls):
                 self._changed.notify()
-            elif (len(self._threads) >= self._usual or not self._hired()) and not self._watching:
+            elif len(self._threads) < self._usual:
+                self._hire()
+            elif not self._watching:
                 self._watching = True
                 self._loop.call_later(_STUCK_S, self._look, self._taken)
         return await answer
@@ -75,22 +77,27 @@ class Crew:
                 self._watching = False
                 return
             if self._taken == taken and len(self._threads) < self._most:
-                self._hired()
+                self._hire()
             self._loop.call_later(_STUCK_S, self._look, self._taken)
 
-    def _hired(self) -> bool:
-        """Whether there is one more thread, which gets nothing before ``_changed`` is released."""
+    def _hire(self) -> None:
         thread = threading.Thread(target=self._work, name="eddyline-session", daemon=True)
+        self._threads.add(thread)
         try:
             thread.start()
+            self._refused = False
         except RuntimeError as problem:
+            self._threads.discard(thread)
+            self._loop.call_soon_threadsafe(self._watch)
             if not self._refused:
                 _log.error("statements wait for a thread, with %d there: %s", len(self._threads), problem)
             self._refused = True
-            return False
-        self._threads.add(thread)
-        self._refused = False
-        return True
+
+    def _watch(self) -> None:
+        """Has another thread asked for; on the loop."""
+        if not self._watching:
+            self._watching = True
+            self._loop.call_later(_STUCK_S, self._look, self._taken)
 
     def _work(self) -> None:
         while (call := self._next()) is not None:

@@ -1,4 +1,4 @@
-"""Threads for calls that block: as many as it takes, and as the system gives."""
+"""Threads for calls that block, where the system gives only so many."""
 
 from __future__ import annotations
 
