@@ -5,6 +5,7 @@ from __future__ import annotations
 from eddyline.expr.ir import AggregateCall, And, Call, Cast, Expr, Literal, Or, SortKey
 from eddyline.plan.blocks import Block
 from eddyline.plan.facts import NO_FACTS, CatalogFacts, IndexFacts
+from eddyline.plan.optimize import optimize
 from eddyline.plan.relation import (
     Constant,
     Distinct,
@@ -30,6 +31,8 @@ from eddyline.plan.rewrites.push_semi_joins import push_semi_joins
 from eddyline.plan.rewrites.simplify_distinct import simplify_distinct
 from eddyline.plan.rewrites.simplify_outer_joins import simplify_outer_joins
 from eddyline.plan.rewrites.spread_constants import spread_constants
+from eddyline.plan.traverse import post_order
+from eddyline.plan.unique import unique_keys
 from eddyline.repr.types import BIGINT, BOOLEAN, DOUBLE, INTEGER, TEXT
 
 from .build import R, S, T, col, count, div, eq, gt, lit
@@ -286,6 +289,49 @@ def test_joins_of_many_with_many_come_last() -> None:
         Join(JoinKind.INNER, Join(JoinKind.INNER, a, k, (eq(1, 2),)), b, (eq(0, 3),)), (0, 1, 3, 4, 2)
     )
     assert order_joins(plan, NO_FACTS) == plan
+
+
+def test_what_is_referred_to_meets_its_own_filtered_reference_first() -> None:
+    """``f`` refers to ``d`` and to ``e``, ``d`` refers to ``n``, of which few rows are wanted."""
+    f, d, n = Get("f", (INTEGER, INTEGER)), Get("d", (INTEGER, INTEGER)), Get("n", (INTEGER, INTEGER))
+    e, few = Filter(Get("e", (INTEGER,)), (eq(0, lit(1)),)), Filter(n, (eq(1, lit(5)),))
+    keys = {"d": ((0,),), "n": ((0,),), "e": ((0,),)}
+    facts = CatalogFacts((), keys)
+    three = Join(JoinKind.INNER, Join(JoinKind.INNER, f, d, (eq(0, 2),)), few, (eq(3, 4),))
+    reduced = Join(JoinKind.INNER, d, few, (eq(1, 2),))
+    first = Join(JoinKind.INNER, f, reduced, (eq(0, 2),))
+    assert order_joins(three, facts) == Project(first, (0, 1, 2, 3, 4, 5))
+    assert order_joins(first, facts) is first
+    plan = Join(JoinKind.INNER, three, e, (eq(1, 6),))
+    ordered = order_joins(plan, facts)
+    joined = Join(JoinKind.INNER, Join(JoinKind.INNER, e, f, (eq(2, 0),)), reduced, (eq(1, 3),))
+    assert ordered == Project(joined, (1, 2, 3, 4, 5, 6, 0))
+    assert order_joins(ordered, facts) == ordered
+    # not where an index has ``d`` by the key, ``n`` has all its rows, or ``d`` is linked by no key
+    indexed = CatalogFacts((IndexFacts("i", "d", (0,), d.types),), keys)
+    whole = Join(JoinKind.INNER, Join(JoinKind.INNER, f, d, (eq(0, 2),)), n, (eq(3, 4),))
+    for tree, known in ((three, indexed), (whole, facts), (three, CatalogFacts((), {"n": ((0,),)}))):
+        assert reduced not in list(post_order(order_joins(tree, known)))
+
+
+def test_a_join_keeps_the_keys_of_the_side_whose_rows_it_repeats_never() -> None:
+    facts = CatalogFacts((), {"r": ((0,),), "s": ((0,),)})
+    refers = Join(JoinKind.INNER, R, S, (eq(1, 2),))
+    assert unique_keys(refers, facts) == {frozenset({0}), frozenset({0, 2})}
+    assert frozenset({2}) in unique_keys(Join(JoinKind.INNER, R, S, (eq(0, 3),)), facts)
+    assert unique_keys(Join(JoinKind.INNER, R, S, (eq(1, 3),)), facts) == {frozenset({0, 2})}
+    assert unique_keys(Join(JoinKind.INNER, R, S, (gt(1, 2),)), facts) == {frozenset({0, 2})}
+    assert unique_keys(Join(JoinKind.LEFT, R, S, (eq(1, 2),)), facts) == set()
+
+
+def test_a_join_that_is_read_twice_is_made_once_though_its_readers_want_other_columns() -> None:
+    """Under a selection of columns, too, which is not shared itself."""
+    joined = Project(Filter(Join(JoinKind.INNER, R, S, (eq(0, 2),)), (gt(3, lit(4)),)), (0, 1, 4))
+    counted = (AggregateCall("count", (), BIGINT),)
+    summed = (AggregateCall("sum", (col(2),), BIGINT),)
+    plan = Join(JoinKind.INNER, Reduce(joined, (col(0),), summed), Reduce(joined, (col(1),), counted), (eq(1, 3),))
+    joins = [n for n in post_order(optimize(plan)) if isinstance(n, Join) and isinstance(n.left, (Get, Project))]
+    assert len(joins) == 1
 
 
 FEW = Filter(T, (gt(0, lit(5)),))

@@ -126,18 +126,25 @@ def share_common(block: Block, *, stateful_only: bool) -> Block:
     """Equal subtrees that keep state become shared values, computed once; values shared already stay so.
 
     ``stateful_only``: groupings only.  Before the rewrites that is what pays: a shared value is a barrier to
-    pushdown, and a join that occurs twice may be wanted with different filters.
+    pushdown, and a join that occurs twice may be wanted with different filters.  Joins are shared once filters are in
+    their places, and before columns are left out: a view that asks twice for one join wants different ones of it.
     """
     kinds = _STATEFUL if stateful_only else _SHARED
     interned, root = intern_relation(relation_of(block))
     shared = set(interned.bound.values())
+    counts = list(interned.uses())
+    for i in reversed(range(len(counts))):
+        if counts[i] > 1 and i not in shared and not isinstance(interned.nodes[i], kinds):
+            for child in interned.inputs[i]:  # a selection of columns that is read twice reads its input twice
+                counts[child] += 1
     results: list[Relation] = []
     values: list[tuple[str, Relation]] = []
-    for i, (node, uses) in enumerate(zip(interned.nodes, interned.uses(), strict=True)):
+    for i, (node, uses) in enumerate(zip(interned.nodes, counts, strict=True)):
         result = with_children(node, tuple(results[c] for c in interned.inputs[i]))
+        types = result.types  # from the leaves up: a node's types are made of its inputs', however deep the plan
         if uses > 1 and (isinstance(node, kinds) or i in shared):
             name = f"l{len(values)}"
             values.append((name, result))
-            result = LocalGet(name, result.types)
+            result = LocalGet(name, types)
         results.append(result)
     return inline_cheap(Block(tuple(values), results[root]))

@@ -47,7 +47,7 @@ def optimize(relation: Relation, facts: CatalogFacts = NO_FACTS) -> Relation:
     """
     block = share_common(inline_cheap(block_of(relation)), stateful_only=True)
     block = _each(block, fold_constants, facts)
-    block = _round(block, facts)
+    block = share_common(_round(block, facts), stateful_only=False)
     block = inline_cheap(narrow_block(block))  # what was folded away may leave a value with one reader
     block = narrow_block(_round(block, facts))
     block = _each(block, fuse, facts)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
-from eddyline.expr.ir import Literal
+from eddyline.expr.ir import Call, Column, Literal
 from eddyline.plan.facts import CatalogFacts
+from eddyline.plan.predicates import conjuncts, links_sides
 from eddyline.plan.relation import (
     Constant,
     Distinct,
@@ -73,4 +74,26 @@ def _join_keys(node: Join, inputs: Sequence[UniqueKeys]) -> UniqueKeys:
     if node.kind is not JoinKind.INNER:
         return NO_KEYS
     width = len(node.left.types)
-    return frozenset(a | {c + width for c in b} for a in left for b in right)
+    found = frozenset(a | {c + width for c in b} for a in left for b in right)
+    before, own = _equated(node)
+    if any(key <= own for key in right):  # a left row is there once at most
+        found |= left
+    if any(key <= before for key in left):
+        found |= frozenset(frozenset(c + width for c in key) for key in right)
+    return found
+
+
+def _equated(node: Join) -> tuple[frozenset[int], frozenset[int]]:
+    """The columns of the left side and of the right one (from 0) that are equal, by their types' own equality."""
+    width = len(node.left.types)
+    before: set[int] = set()
+    own: set[int] = set()
+    for predicate in conjuncts(node.on):
+        if not links_sides(predicate, width) or not isinstance(predicate, Call):
+            continue
+        first, second = predicate.args
+        if isinstance(first, Column) and isinstance(second, Column) and first.type.kind is second.type.kind:
+            low, high = sorted((first.index, second.index))
+            before.add(low)
+            own.add(high - width)
+    return frozenset(before), frozenset(own)

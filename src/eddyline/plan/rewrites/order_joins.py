@@ -2,13 +2,20 @@
 
 A join in which each row so far meets at most one row of the next input comes before one in which each row of that input
 meets at most one so far, and both before joins of many with many, whose result may outgrow both.  Among equals the
-order as written stays.  Only conditions that cannot fail are moved; a join with one that may is an input like any
+order as written stays.
+
+What another input refers to by a unique key is joined first with what it refers to itself, if that is filtered and
+linked to nothing else: a supplier with his nation, so that a lineitem meets the suppliers of one nation instead of all,
+and their nations afterwards; unless an index has it by that key.
+
+Only conditions that cannot fail are moved; a join with one that may is an input like any
 other.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from functools import reduce
+from typing import NamedTuple, TypeAlias
 
 from eddyline.expr.ir import Call, Column, Expr, columns_of, map_columns
 from eddyline.plan.facts import CatalogFacts
@@ -20,12 +27,18 @@ from eddyline.plan.unique import UniqueKeys, unique_keys
 __all__ = ["order_joins"]
 
 
+#: an input's number, or a join of two
+_Shape: TypeAlias = "int | tuple[_Shape, _Shape]"
+
+
 class _Tree(NamedTuple):
     """A flattened join.  Its columns are those of ``inputs`` side by side; ``output`` picks the result's."""
 
     inputs: tuple[Relation, ...]
     predicates: tuple[Expr, ...]
     output: tuple[int, ...]
+    #: how each input is made of those that flattening found, by their numbers
+    shapes: tuple[_Shape, ...] = ()
 
 
 def order_joins(relation: Relation, facts: CatalogFacts) -> Relation:
@@ -35,13 +48,64 @@ def order_joins(relation: Relation, facts: CatalogFacts) -> Relation:
 def _reorder(node: Relation, facts: CatalogFacts) -> Relation:
     if not isinstance(node, Join) or not _opens(node):
         return node
-    tree = run_steps(_flatten(node))
-    if len(tree.inputs) < 3:
+    flat = run_steps(_flatten(node))
+    if len(flat.inputs) < 3:
         return node
-    order = _Order(tree, facts).choose()
-    if order == tuple(range(len(tree.inputs))):
+    tree = _with_dimensions_reduced(flat, facts)
+    order = _Order(tree, facts).choose() if len(tree.inputs) > 2 else (0, 1)
+    if order == tuple(range(len(flat.inputs))):
+        return node
+    if reduce(lambda a, b: (a, b), [tree.shapes[i] for i in order]) == _shape_of(node):
         return node
     return _build(tree, order)
+
+
+def _shape_of(relation: Relation) -> _Shape:
+    """How the join is nested, its inputs numbered as flattening finds them."""
+    found = 0
+
+    def shape(node: Relation) -> Steps[_Shape]:
+        nonlocal found
+        if not _opens(node):
+            found += 1
+            return found - 1
+        while isinstance(node, (Project, Filter)):
+            node = node.input
+        assert isinstance(node, Join)
+        left: _Shape = yield shape(node.left)
+        right: _Shape = yield shape(node.right)
+        return (left, right)
+
+    return run_steps(shape(relation))
+
+
+def _with_dimensions_reduced(flat: _Tree, facts: CatalogFacts) -> _Tree:
+    """The tree with each input that another one refers to by a unique key joined to a filtered one that is linked to
+    nothing else, and that it refers to by a unique key itself; until there is none.  O(inputs³ × predicates)."""
+    tree = flat._replace(shapes=tuple(range(len(flat.inputs))))
+    while (pair := _Order(tree, facts).reducible()) is not None:
+        tree = _joined(tree, *pair)
+    return tree
+
+
+def _joined(tree: _Tree, i: int, j: int) -> _Tree:
+    """The tree with input ``j`` joined to ``i``, in its place."""
+    owners = _owners(tree)
+    both = [c for k in (i, j) for c, owner in enumerate(owners) if owner == k]
+    inside = {c: at for at, c in enumerate(both)}
+    own = [p for p in tree.predicates if columns_of(p) and columns_of(p) <= inside.keys()]
+    joined = Join(
+        JoinKind.INNER, tree.inputs[i], tree.inputs[j], tuple(map_columns(p, inside.__getitem__) for p in own)
+    )
+    kept = [k for k in range(len(tree.inputs)) if k != j]
+    columns = [c for k in kept for c in (both if k == i else [c for c, o in enumerate(owners) if o == k])]
+    place = {c: at for at, c in enumerate(columns)}
+    return _Tree(
+        tuple(joined if k == i else tree.inputs[k] for k in kept),
+        tuple(map_columns(p, place.__getitem__) for p in tree.predicates if p not in own),
+        tuple(place[c] for c in tree.output),
+        tuple((tree.shapes[i], tree.shapes[j]) if k == i else tree.shapes[k] for k in kept),
+    )
 
 
 def _opens(relation: Relation) -> bool:
@@ -109,6 +173,29 @@ class _Order:
             rest.remove(following)
         return tuple(order)
 
+    def reducible(self) -> tuple[int, int] | None:
+        """The first input, with the first one that is to be joined to it before all others."""
+        numbers = range(len(self._tree.inputs))
+        if len(numbers) < 3:
+            return None
+        for i in numbers:
+            for j in numbers:
+                others = [k for k in numbers if k not in (i, j)]
+                if (
+                    i != j
+                    and self._own_filter[j] < 2
+                    and self._refers(i, j)
+                    and not any(j in touched and k in touched for touched in self._touched for k in others)
+                    and any(self._refers(k, i) for k in others)
+                    and not any(self._has_index(i, self._equalities(frozenset({k}), i)) for k in others)
+                ):
+                    return i, j
+        return None
+
+    def _refers(self, i: int, j: int) -> bool:
+        """Whether a row of input ``i`` meets at most one of ``j``."""
+        return any(key <= self._equated(frozenset({i}), j)[1] for key in self._keys[j] if key)
+
     def _keys_of(self, i: int) -> UniqueKeys:
         start = self._starts[i]
         found = unique_keys(self._tree.inputs[i], self._facts)
@@ -161,6 +248,8 @@ class _Order:
         """0: an equality with a constant, 1: some filter or semi join, 2: none."""
         predicates = [p for p, t in zip(self._tree.predicates, self._touched, strict=True) if t == {i}]
         source = self._tree.inputs[i]
+        if not isinstance(self._tree.shapes[i], int):
+            return 1  # joined to a filtered one
         while isinstance(source, (Project, Map, Filter)):
             if isinstance(source, Filter):
                 predicates.extend(source.predicates)
@@ -181,15 +270,18 @@ class _Order:
     def _link_rank(self, chosen: frozenset[int], keys: UniqueKeys, i: int) -> tuple[int, int, int]:
         """(0: equality with a chosen input, 1: another condition, 2: a product; ``_growth``; 0: an index has the
         join's key)."""
-        usable = [
-            p
-            for p, t in zip(self._tree.predicates, self._touched, strict=True)
-            if i in t and len(t) > 1 and t <= chosen | {i}
-        ]
-        equalities = [p for p in usable if self._equates(p)]
+        equalities = self._equalities(chosen, i)
         if not equalities:
-            return (1 if usable else 2, 0, 1)
+            return (1 if self._linking(chosen, i) else 2, 0, 1)
         return (0, self._growth(chosen, keys, i), 0 if self._has_index(i, equalities) else 1)
+
+    def _linking(self, chosen: frozenset[int], i: int) -> list[Expr]:
+        """The conditions of input ``i`` with the chosen ones."""
+        pairs = zip(self._tree.predicates, self._touched, strict=True)
+        return [p for p, t in pairs if i in t and len(t) > 1 and t <= chosen | {i}]
+
+    def _equalities(self, chosen: frozenset[int], i: int) -> list[Expr]:
+        return [p for p in self._linking(chosen, i) if self._equates(p)]
 
     def _has_index(self, i: int, equalities: list[Expr]) -> bool:
         source, start = self._tree.inputs[i], self._starts[i]
