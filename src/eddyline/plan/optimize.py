@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from eddyline.plan.blocks import Block, block_of, inline_cheap, relation_of, share_common
 from eddyline.plan.facts import NO_FACTS, CatalogFacts
@@ -11,6 +11,7 @@ from eddyline.plan.rewrites.drop_empty import drop_empty
 from eddyline.plan.rewrites.factor_disjunctions import factor_disjunctions
 from eddyline.plan.rewrites.fold_constants import fold_constants
 from eddyline.plan.rewrites.fuse import fuse
+from eddyline.plan.rewrites.group_joined import group_joined
 from eddyline.plan.rewrites.narrow import narrow_block
 from eddyline.plan.rewrites.order_joins import order_joins
 from eddyline.plan.rewrites.push_filters import push_filters
@@ -23,8 +24,8 @@ __all__ = ["REWRITES", "Rewrite", "optimize"]
 
 Rewrite = Callable[[Relation, CatalogFacts], Relation]
 
-#: one round; each leaves the meaning as it is, and never adds an error that was not there
-REWRITES: tuple[Rewrite, ...] = (
+#: one round: filters to their places, then joins; each leaves the meaning as it is, and never adds an error
+_PLACING: tuple[Rewrite, ...] = (
     fuse,
     drop_empty,
     simplify_outer_joins,
@@ -32,12 +33,15 @@ REWRITES: tuple[Rewrite, ...] = (
     push_filters,
     push_semi_joins,
     fuse,
+)
+_ORDERING: tuple[Rewrite, ...] = (
     order_joins,
     spread_constants,
     push_filters,
     simplify_distinct,
     fuse,
 )
+REWRITES = (*_PLACING, *_ORDERING)
 
 
 def optimize(relation: Relation, facts: CatalogFacts = NO_FACTS) -> Relation:
@@ -47,15 +51,16 @@ def optimize(relation: Relation, facts: CatalogFacts = NO_FACTS) -> Relation:
     """
     block = share_common(inline_cheap(block_of(relation)), stateful_only=True)
     block = _each(block, fold_constants, facts)
-    block = share_common(_round(block, facts), stateful_only=False)
+    block = group_joined(_all(_PLACING, block, facts), facts)
+    block = share_common(_all(_ORDERING, block, facts), stateful_only=False)
     block = inline_cheap(narrow_block(block))  # what was folded away may leave a value with one reader
-    block = narrow_block(_round(block, facts))
+    block = narrow_block(_all(REWRITES, block, facts))
     block = _each(block, fuse, facts)
     return relation_of(share_common(block, stateful_only=False))
 
 
-def _round(block: Block, facts: CatalogFacts) -> Block:
-    for rewrite in REWRITES:
+def _all(rewrites: Sequence[Rewrite], block: Block, facts: CatalogFacts) -> Block:
+    for rewrite in rewrites:
         block = _each(block, rewrite, facts)
     return block
 

@@ -38,6 +38,7 @@ __all__ = [
     "is_true",
     "links_sides",
     "lossless_cast",
+    "null_when",
     "rejects_nulls",
     "substitute",
 ]
@@ -107,7 +108,7 @@ def _ambiguous(sql_type: SqlType) -> bool:
     return sql_type.kind in _AMBIGUOUS or shows_blanks(sql_type)
 
 
-def _null_when(expr: Expr, columns: frozenset[int]) -> bool:
+def null_when(expr: Expr, columns: frozenset[int]) -> bool:
     """Whether ``expr`` is NULL for certain when all of ``columns`` are (it may fail instead)."""
     match expr:
         case Column():
@@ -115,13 +116,13 @@ def _null_when(expr: Expr, columns: frozenset[int]) -> bool:
         case Literal():
             return expr.value is None
         case Cast():
-            return _null_when(expr.input, columns)
+            return null_when(expr.input, columns)
         case Call():
-            return implementation(expr.func).strict and any(_null_when(a, columns) for a in expr.args)
+            return implementation(expr.func).strict and any(null_when(a, columns) for a in expr.args)
         case Coalesce():
-            return all(_null_when(a, columns) for a in expr.args)
+            return all(null_when(a, columns) for a in expr.args)
         case Case():
-            return all(_null_when(r, columns) for _, r in expr.whens) and _null_when(expr.otherwise, columns)
+            return all(null_when(r, columns) for _, r in expr.whens) and null_when(expr.otherwise, columns)
         case _:
             return False
 
@@ -134,9 +135,9 @@ def rejects_nulls(predicate: Expr, columns: frozenset[int]) -> bool:
         case Or():
             return all(rejects_nulls(a, columns) for a in predicate.args)
         case Call() if predicate.func in _REJECTING_TESTS:
-            return _null_when(predicate.args[0], columns)
+            return null_when(predicate.args[0], columns)
         case _:
-            return is_false(predicate) or _null_when(predicate, columns)
+            return is_false(predicate) or null_when(predicate, columns)
 
 
 def links_sides(predicate: Expr, left_width: int) -> bool:
