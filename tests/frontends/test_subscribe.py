@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 
 import eddyline
+from eddyline.adapter.read_plan import ReadPlan, plan_read
 from tests.cancelling import cancelling
 
 
@@ -361,3 +362,36 @@ def test_what_ended_a_subscription_is_said_again(db: eddyline.Connection) -> Non
             while subscription.next(60) is not None:
                 pass
         assert caught.value.sqlstate == "42P01"
+
+
+def next_rows(subscription: eddyline.Subscription) -> list[dict[str, object]]:
+    change = subscription.next(60.0)
+    assert change is not None
+    rows: list[dict[str, object]] = change.updates.select(["k", "n"]).to_pylist()
+    return rows
+
+
+def test_an_index_that_is_dropped_as_a_subscription_begins_does_not_matter(
+    db: eddyline.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    db.execute("CREATE TABLE kept (k int)")
+    db.execute("CREATE VIEW counted AS SELECT k, count(*) AS n FROM kept GROUP BY k")
+    db.execute("CREATE INDEX fleeting ON counted (k)")
+    db.execute("INSERT INTO kept VALUES (1), (1)")
+    used = []
+
+    def planned_then_dropped(*arguments: Any, **options: Any) -> ReadPlan:
+        plan = plan_read(*arguments, **options)
+        used.append(len(plan.facts.indexes))
+        if len(used) == 1:
+            with db.session() as other:
+                other.execute("DROP INDEX fleeting")
+        return plan
+
+    monkeypatch.setattr("eddyline.adapter.subscribe.plan_read", planned_then_dropped)
+    subscription = db.subscribe("SELECT * FROM counted", timeout=30)
+    assert next_rows(subscription) == [{"k": 1, "n": 2}]
+    db.execute("INSERT INTO kept VALUES (2)")
+    assert next_rows(subscription) == [{"k": 2, "n": 1}]
+    subscription.close()
+    assert used == [1, 0]

@@ -54,7 +54,10 @@ def script() -> CatalogScript:
     ("text", "expected"),
     [
         ("BEGIN", Begin()),
-        ("START TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY", Begin("repeatable read", True)),
+        (
+            "START TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY",
+            Begin("repeatable read", True, "START TRANSACTION"),
+        ),
         ("BEGIN READ WRITE, NOT DEFERRABLE", Begin(None, False)),
         ("COMMIT", Commit()),
         ("END", Commit()),

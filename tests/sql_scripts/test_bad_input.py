@@ -133,7 +133,7 @@ def test_values_out_of_range(db: eddyline.Connection, text: str, sqlstate: str) 
         ("SELECT $1::int", [], "08P01"),
         ("SELECT $1::int", None, "08P01"),
         ("SELECT ?", [1, 2], "08P01"),
-        ("SELECT $3::int", [1], "08P01"),
+        ("SELECT $3::int", [1], "42P18"),
         ("SELECT $1::int", ["x"], "22P02"),
         ("SELECT $1::int", [2**70], "22003"),
         ("SELECT $1::int", [object()], "42804"),

@@ -104,7 +104,7 @@ def set_role(rules: AccessRules, settings: Settings, login: str, statement: st.S
         if target not in rules.roles:
             raise make_error("22023", f'role "{target}" does not exist')
         if target != login and not rules.role(login).superuser:
-            raise make_error("42501", "permission denied to set session authorization")
+            raise make_error("42501", f'permission denied to set session authorization "{target}"')
         settings.set("role", (_NO_ROLE,), local=statement.local)
         settings.set("session_authorization", (target,), local=statement.local)
         return

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 from eddyline.adapter.catalog import CatalogSnapshot
 from eddyline.adapter.dependencies import check_sources, check_unreferenced, readers_of
+from eddyline.adapter.notices import skipped
 from eddyline.adapter.system_catalog import SYSTEM_SCHEMAS
 from eddyline.adapter.view_replacement import replaced_view
 from eddyline.errors import DatabaseError, make_error
@@ -143,7 +144,7 @@ def create_schema(snapshot: CatalogSnapshot, statement: CreateSchema) -> Change:
         )
     if name in snapshot.schemas:
         if statement.if_not_exists:
-            return Change(snapshot, notices=(f'schema "{name}" already exists, skipping',))
+            return Change(snapshot, notices=(skipped("schema", name, exists=True),))
         raise make_error("42P06", f'schema "{name}" already exists')
     return Change(snapshot.with_schema(name))
 
@@ -182,7 +183,7 @@ def drop_schema(snapshot: CatalogSnapshot, search_path: tuple[str, ...], stateme
         if name in snapshot.schemas:
             schemas.append(name)
         elif statement.if_exists:
-            notices.append(f'schema "{name}" does not exist, skipping')
+            notices.append(skipped("schema", name, exists=False))
         else:
             raise make_error("3F000", f'schema "{name}" does not exist')
     members = [i for s in dict.fromkeys(schemas) for i in snapshot.items(s) if i.kind is not ItemKind.INDEX]
@@ -206,8 +207,9 @@ def alter_rename(snapshot: CatalogSnapshot, search_path: tuple[str, ...], statem
     item = snapshot.view(search_path).resolve(schema, name)
     if item is None:
         if statement.if_exists:
-            return Change(snapshot, notices=(f'relation "{name}" does not exist, skipping',))
-        raise make_error("42P01", f'relation "{name}" does not exist')
+            return Change(snapshot, notices=(skipped("relation", name, exists=False),))
+        shown = name if schema is None else f"{schema}.{name}"
+        raise make_error("42P01", f'relation "{shown}" does not exist')
     refuse_system_schema(item.schema)
     if statement.kind is not ItemKind.TABLE and item.kind is not statement.kind:
         raise make_error("42809", f'"{name}" is not {_ARTICLES[statement.kind]}')
@@ -228,7 +230,7 @@ def _taken(snapshot: CatalogSnapshot, schema: str, name: str, *, if_not_exists: 
     if snapshot.find(schema, name) is None:
         return None
     if if_not_exists:
-        return Change(snapshot, notices=(f'relation "{name}" already exists, skipping',))
+        return Change(snapshot, notices=(skipped("relation", name, exists=True),))
     raise make_error("42P07", f'relation "{name}" already exists')
 
 

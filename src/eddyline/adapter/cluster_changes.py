@@ -14,6 +14,7 @@ from eddyline.adapter.access_rules import Role
 from eddyline.adapter.catalog import CatalogSnapshot
 from eddyline.adapter.catalog_changes import Change, announced, cascade_notice
 from eddyline.adapter.dependencies import dependency_lines, readers_of
+from eddyline.adapter.notices import skipped
 from eddyline.adapter.provisioning import OVERRIDABLE
 from eddyline.adapter.role_refusals import not_owner
 from eddyline.errors import Error, make_error, unsupported
@@ -138,7 +139,7 @@ def _create(snapshot: CatalogSnapshot, statement: CreateCluster, actor: Role, ne
     if not actor.superuser:
         raise make_error("42501", "permission denied to create cluster", hint="Must be superuser to create clusters.")
     if snapshot.cluster_named(name) is not None and statement.if_not_exists:
-        return Change(snapshot, notices=(f'cluster "{name}" already exists, skipping',))
+        return Change(snapshot, notices=(skipped("cluster", name, exists=True),))
     _check_free(snapshot, statement.name)
     replicas = tuple(
         _made(CatalogReplica(new.id(number), given.name.name), given.said, new)
@@ -165,7 +166,7 @@ def _check_free(snapshot: CatalogSnapshot, name: Named) -> None:
 def _create_replica(snapshot: CatalogSnapshot, statement: CreateReplica, actor: Role, new: NewReplicas) -> Change:
     cluster, name = _owned(snapshot, statement.name.cluster, actor), statement.name.replica
     if cluster.replica(name.name) is not None and statement.if_not_exists:
-        return Change(snapshot, notices=(f'cluster replica "{cluster.name}.{name.name}" already exists, skipping',))
+        return Change(snapshot, notices=(skipped("cluster replica", f"{cluster.name}.{name.name}", exists=True),))
     _check_replica_free(cluster, name)
     made = _made(CatalogReplica(new.id(0), name.name), statement.said, new)
     return _with_replicas(snapshot, cluster, (*cluster.replicas, made))
@@ -309,7 +310,7 @@ def _drop(snapshot: CatalogSnapshot, search_path: tuple[str, ...], statement: Dr
     clusters: list[CatalogCluster] = []
     for name in statement.names:
         if snapshot.cluster_named(name.name) is None and statement.if_exists:
-            notices.append(f'cluster "{name.name}" does not exist, skipping')
+            notices.append(skipped("cluster", name.name, exists=False))
             continue
         found = _owned(snapshot, name, actor)
         if found.id == DEFAULT_CLUSTER_ID:
@@ -356,7 +357,7 @@ def _drop_replicas(snapshot: CatalogSnapshot, statement: DropReplica, actor: Rol
         cluster = changed.cluster_named(name.cluster.name)
         if statement.if_exists and (cluster is None or cluster.replica(name.replica.name) is None):
             shown = f"{name.cluster.name}.{name.replica.name}"
-            notices.append(f'cluster replica "{shown}" does not exist, skipping')
+            notices.append(skipped("cluster replica", shown, exists=False))
             continue
         cluster, replica = _owned_replica(changed, name, actor)
         if replica.id == DEFAULT_REPLICA_ID:

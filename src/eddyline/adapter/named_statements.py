@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from typing import NoReturn, TypeAlias
 
 from eddyline.adapter.catalog import SearchPathView
 from eddyline.adapter.cursors import Cursors
@@ -58,8 +58,31 @@ class NamedStatement:
         return replace(self, meaning=meaning) if same_session and self.prepared.premises.hold(catalog) else None
 
     def current(self, catalog: SearchPathView) -> NamedStatement:
-        """Bound again if what its names and literals mean has changed."""
-        return self.still(catalog) or self.bound(self.parsed, self.declared, catalog)
+        """Bound again if what its names and literals mean has changed.
+
+        0A000 if its rows have other columns then: clients read them as they were told when they prepared it.
+        """
+        still = self.still(catalog)
+        if still is not None:
+            return still
+        bound = self.bound(self.parsed, self.declared, catalog)
+        if _own_columns(bound) != _own_columns(self):
+            raise make_error(
+                "0A000",
+                "cached plan must not change result type",
+                hint="Prepare the statement anew: what it reads has other columns now.",
+            )
+        return bound
+
+
+def _own_columns(statement: NamedStatement) -> Columns | None:
+    """None where they are those of another statement or a cursor."""
+    meant = statement.prepared.statement
+    return None if isinstance(meant, st.Execute | st.Fetch) else result_columns(meant, _no_other, _no_other)
+
+
+def _no_other(name: str) -> NoReturn:
+    raise AssertionError(f"{name} is looked up for another statement only")
 
 
 def meaning_of(catalog: SearchPathView) -> _Meaning:

@@ -7,6 +7,7 @@ from typing import NamedTuple, TypeAlias
 
 from eddyline.adapter.prepare import Prepared
 from eddyline.adapter.setting_statements import REPLICA_COLUMNS
+from eddyline.adapter.setting_values import shown_name
 from eddyline.adapter.subscription_rows import SUBSCRIPTION_COLUMNS
 from eddyline.repr.types import TEXT, SqlType
 from eddyline.sql import statements as st
@@ -39,7 +40,7 @@ def result_columns(
         case st.Show(name="all"):
             return (("name", TEXT), ("setting", TEXT))
         case st.Show():
-            return ((statement.name, TEXT),)
+            return ((shown_name(statement.name), TEXT),)
         case ShowReplica():
             return tuple((name, TEXT) for name in REPLICA_COLUMNS)
         case st.Execute():

@@ -22,6 +22,7 @@ from eddyline.adapter.access_rules import (
 from eddyline.adapter.catalog import CatalogSnapshot
 from eddyline.adapter.catalog_changes import Change, refuse_system_schema
 from eddyline.adapter.default_privileges import alter_default_privileges
+from eddyline.adapter.notices import skipped, warning
 from eddyline.adapter.owned_objects import drop_owned, reassign_owned
 from eddyline.adapter.role_refusals import denied, not_owner
 from eddyline.adapter.role_settings import alter_role_settings
@@ -178,7 +179,7 @@ def _drop(snapshot: CatalogSnapshot, statement: DropRole, actor: Role) -> Change
         if role is None:
             if not statement.if_exists:
                 raise make_error("42704", f'role "{name}" does not exist')
-            notices.append(f'role "{name}" does not exist, skipping')
+            notices.append(skipped("role", name, exists=False))
             continue
         if role.id == actor.id:
             raise make_error("55006", "current user cannot be dropped")
@@ -247,7 +248,7 @@ def _memberships(snapshot: CatalogSnapshot, statement: GrantRoles, actor: Role) 
             _check_admin(rules, role, actor)
             old = next((m for m in rules.memberships if (m.role, m.member) == (role.id, member.id)), None)
             if old is None:
-                notices.append(f'role "{member.name}" is not a member of role "{role.name}"')
+                notices.append(warning(f'role "{member.name}" is not a member of role "{role.name}"'))
                 continue
             kept = tuple(m for m in rules.memberships if m is not old)
             rules = replace(rules, memberships=(*kept, replace(old, admin=False)) if statement.option else kept)
@@ -294,6 +295,7 @@ def _rights(snapshot: CatalogSnapshot, search_path: tuple[str, ...], statement: 
     grantees = [PUBLIC if name is None else rules.role(name).id for name in statement.grantees]
     if statement.grant and statement.option and PUBLIC in grantees:
         raise make_error("0LP01", "grant options can only be granted to roles")
+    done, code = ("were granted", "01007") if statement.grant else ("could be revoked", "01006")
     for key, kind, name in _targets(snapshot, search_path, statement):
         wanted = statement.rights or tuple(ALL_RIGHTS[statement.kind])
         by = {right: grantor for right in wanted if (grantor := rules.grantor(actor, key, right)) is not None}
@@ -301,11 +303,9 @@ def _rights(snapshot: CatalogSnapshot, search_path: tuple[str, ...], statement: 
         if not by:
             if not any(rules.allows(actor, key, right) for right in ALL_RIGHTS[statement.kind]):
                 raise denied(kind, name)
-            notices.append(f'no privileges {"were granted" if statement.grant else "could be revoked"} for "{name}"')
+            notices.append(warning(f'no privileges {done} for "{name}"', code))
         elif len(by) < len(wanted) and statement.rights:
-            notices.append(
-                f'not all privileges {"were granted" if statement.grant else "could be revoked"} for "{name}"'
-            )
+            notices.append(warning(f'not all privileges {done} for "{name}"', code))
         for grantee in grantees:
             if grantee == rules.owner(key):
                 if not statement.grant:
@@ -346,7 +346,7 @@ def _owner(snapshot: CatalogSnapshot, search_path: tuple[str, ...], statement: A
         within = DATABASE_KEY
     else:
         if statement.if_exists and snapshot.view(search_path).resolve(schema, name) is None:
-            return Change(snapshot, notices=(f'relation "{name}" does not exist, skipping',))
+            return Change(snapshot, notices=(skipped("relation", name, exists=False),))
         item = _relation(snapshot, search_path, schema, name)
         if statement.kind is not ItemKind.TABLE and item.kind is not statement.kind:
             raise make_error("42809", f'"{name}" is not a {statement.kind.value}')

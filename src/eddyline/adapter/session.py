@@ -23,6 +23,7 @@ from eddyline.adapter.explain import explain
 from eddyline.adapter.finishing import constant_value
 from eddyline.adapter.hydration import dataflows_behind, wait_hydrated
 from eddyline.adapter.named_statements import NamedStatement, SessionStatements, aborted
+from eddyline.adapter.notices import warning
 from eddyline.adapter.outcome import Outcome, SubscriptionFeed
 from eddyline.adapter.prepare import Prepared, bind_parsed, is_prepared, literals_of, prepare_text
 from eddyline.adapter.read import Interrupt, ReadContext
@@ -31,7 +32,7 @@ from eddyline.adapter.role_settings import login_settings
 from eddyline.adapter.running import Running
 from eddyline.adapter.selecting import explain_analyze, select
 from eddyline.adapter.session_role import SessionRole
-from eddyline.adapter.setting_statements import literal_result, set_transaction, setting_statement
+from eddyline.adapter.setting_statements import literal_result, same_kind, set_transaction, setting_statement
 from eddyline.adapter.setting_values import duration_s, isolation_level
 from eddyline.adapter.settings import InForce, Settings
 from eddyline.adapter.shared_texts import shared_statement
@@ -516,7 +517,7 @@ class Session:
         read_only = statement.read_only
         self._transaction.read_only = self._settings.in_force.read_only if read_only is None else read_only
         self._transaction.settings = self._settings.state
-        return Outcome("BEGIN")
+        return Outcome(statement.tag)
 
     def _begin_implicit(self) -> None:
         self._begin(st.Begin())
@@ -526,10 +527,10 @@ class Session:
     def _begin_again(self, transaction: Transaction, statement: st.Begin) -> Outcome:
         """In a transaction: only an implicit one becomes something else, an explicit one."""
         if not transaction.implicit:
-            return Outcome("BEGIN", notices=("there is already a transaction in progress",))
+            return Outcome(statement.tag, notices=(warning("there is already a transaction in progress", "25001"),))
         set_transaction(self._settings, transaction, st.SetTransaction(statement.isolation, statement.read_only))
         transaction.implicit = False
-        return Outcome("BEGIN")
+        return Outcome(statement.tag)
 
     def _required_transaction(self, what: str) -> Transaction:
         if self._transaction is None or self._transaction.implicit:
@@ -573,9 +574,11 @@ class Session:
 
     def _commit_statement(self, statement: st.Commit) -> Outcome:
         if self._transaction is None or self._transaction.implicit:
+            if statement.chain:
+                self._required_transaction("COMMIT AND CHAIN")
             committed = self._commit(self._running.interrupt)
-            return Outcome("COMMIT", notices=("there is no transaction in progress",), time=committed)
-        failed, next_one = self._transaction.failed, _same_kind(self._transaction)
+            return Outcome("COMMIT", notices=(warning("there is no transaction in progress", "25P01"),), time=committed)
+        failed, next_one = self._transaction.failed, same_kind(self._transaction)
         committed = self._commit(self._running.interrupt)
         if statement.chain:
             self._begin(next_one)
@@ -583,9 +586,11 @@ class Session:
 
     def _rollback_statement(self, statement: st.Rollback) -> Outcome:
         if self._transaction is None or self._transaction.implicit:
+            if statement.chain:
+                self._required_transaction("ROLLBACK AND CHAIN")
             self._end_transaction(committed=False)
-            return Outcome("ROLLBACK", notices=("there is no transaction in progress",))
-        next_one = _same_kind(self._transaction)
+            return Outcome("ROLLBACK", notices=(warning("there is no transaction in progress", "25P01"),))
+        next_one = same_kind(self._transaction)
         self._end_transaction(committed=False)
         if statement.chain:
             self._begin(next_one)
@@ -786,8 +791,3 @@ class Session:
             lambda: self._run(lambda interrupt: wait_hydrated(self._engine, ids, name, interrupt, timeout, report)),
             self._running.cancel,
         )
-
-
-def _same_kind(transaction: Transaction) -> st.Begin:
-    """What AND CHAIN begins."""
-    return st.Begin(isolation=transaction.isolation, read_only=transaction.read_only)

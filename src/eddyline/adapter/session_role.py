@@ -10,6 +10,7 @@ from eddyline.adapter.admission import acting_role, set_role
 from eddyline.adapter.authorization import authorize, check_any_right, check_rights
 from eddyline.adapter.catalog import CatalogSnapshot
 from eddyline.adapter.engine import Engine
+from eddyline.adapter.notices import no_transaction_block
 from eddyline.adapter.outcome import Outcome
 from eddyline.adapter.role_changes import with_users
 from eddyline.adapter.settings import Settings
@@ -75,7 +76,7 @@ class SessionRole:
         """Does what SET or RESET of the role says; None for any other statement."""
         match statement:
             case st.Set(local=True) if statement.name in ROLE_SETTINGS and not in_transaction:
-                return Outcome("SET", notices=("SET LOCAL can only be used in transaction blocks",))
+                return Outcome("SET", notices=(no_transaction_block("SET LOCAL"),))
             case st.Set() if statement.name in ROLE_SETTINGS:
                 set_role(self._rules, self._settings, self._user, statement)
                 return Outcome("SET")

@@ -9,9 +9,10 @@ from typing import get_args
 from eddyline.adapter.cluster_changes import named_replica
 from eddyline.adapter.cluster_definitions import define_clusters, tag_of
 from eddyline.adapter.engine import Engine
+from eddyline.adapter.notices import no_transaction_block
 from eddyline.adapter.outcome import Outcome, ResultSet, literal_columns
 from eddyline.adapter.session_role import ROLE_SETTINGS, SessionRole
-from eddyline.adapter.setting_values import isolation_level, quoted_name
+from eddyline.adapter.setting_values import isolation_level, quoted_name, shown_name
 from eddyline.adapter.settings import CLUSTER, Settings
 from eddyline.adapter.system_settings import SystemSettings
 from eddyline.adapter.transaction import Transaction
@@ -21,7 +22,7 @@ from eddyline.repr.types import TEXT, SqlType
 from eddyline.sql import statements as st
 from eddyline.sql.cluster_statements import ClusterStatement, ShowReplica
 
-__all__ = ["REPLICA_COLUMNS", "literal_result", "set_transaction", "setting_statement"]
+__all__ = ["REPLICA_COLUMNS", "literal_result", "same_kind", "set_transaction", "setting_statement"]
 
 _OF_CLUSTERS = get_args(ClusterStatement)
 #: of SHOW CLUSTER REPLICA; all are text
@@ -89,7 +90,7 @@ def _set_setting(settings: Settings, transaction: Transaction | None, statement:
             level = value if statement.values is not None else settings.in_force.isolation
             return set_transaction(settings, transaction, st.SetTransaction(level, None, session=False))
     if statement.local and transaction is None:
-        return Outcome("SET", notices=("SET LOCAL can only be used in transaction blocks",))
+        return Outcome("SET", notices=(no_transaction_block("SET LOCAL"),))
     settings.set(statement.name, statement.values, local=statement.local)
     return Outcome("SET")
 
@@ -103,7 +104,7 @@ def set_transaction(settings: Settings, transaction: Transaction | None, stateme
             settings.set("default_transaction_read_only", ("on" if statement.read_only else "off",), local=False)
         return Outcome("SET")
     if transaction is None:
-        return Outcome("SET", notices=("SET TRANSACTION can only be used in transaction blocks",))
+        return Outcome("SET", notices=(no_transaction_block("SET TRANSACTION"),))
     late = transaction.newest is not None
     if late and (statement.isolation is not None or statement.read_only is False):
         raise make_error("25001", "SET TRANSACTION must be called before any query")
@@ -114,15 +115,22 @@ def set_transaction(settings: Settings, transaction: Transaction | None, stateme
     return Outcome("SET")
 
 
+def same_kind(transaction: Transaction) -> st.Begin:
+    """What AND CHAIN begins."""
+    return st.Begin(isolation=transaction.isolation, read_only=transaction.read_only)
+
+
 def _show_setting(system: SystemSettings, settings: Settings, transaction: Transaction | None, name: str) -> Outcome:
     """One setting's value, or all of them; 42704 for an unknown one."""
     if name == "all":
         names: tuple[str, ...] = ("name", "setting")
-        rows: list[tuple[str, ...]] = sorted({**dict(system.all()), **dict(settings.all())}.items())
+        rows: list[tuple[str, ...]] = sorted(
+            {**dict(system.all()), **dict(settings.all())}.items(), key=lambda pair: pair[0].lower()
+        )
     elif name in system and name not in settings:
         names, rows = (name,), [(system.show(name),)]
     else:
-        names, rows = (name,), [(_value(settings, transaction, name),)]
+        names, rows = (shown_name(name),), [(_value(settings, transaction, name),)]
     return Outcome("SHOW", literal_result(names, (TEXT,) * len(names), rows))
 
 

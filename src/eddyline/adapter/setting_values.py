@@ -25,6 +25,7 @@ __all__ = [
     "isolation_level",
     "only",
     "quoted_name",
+    "shown_name",
     "zone",
 ]
 
@@ -41,6 +42,7 @@ _LEVELS = {
 }
 _UTC_NAMES = frozenset(("utc", "etc/utc", "gmt", "etc/gmt", "zulu", "etc/zulu", "uct", "etc/uct", "universal"))
 _PLAIN_NAME = re.compile(r"[a-z_][a-z0-9_]*")
+_WRITTEN = {"datestyle": "DateStyle", "intervalstyle": "IntervalStyle", "timezone": "TimeZone"}
 _UNITS_MS = {"us": 0.001, "ms": 1.0, "s": 1000.0, "min": 60_000.0, "h": 3_600_000.0, "d": 86_400_000.0}
 
 
@@ -53,7 +55,12 @@ def isolation_level(text: str) -> str:
 
 
 def _invalid(name: str, value: str, hint: str | None = None) -> Exception:
-    return make_error("22023", f'invalid value for parameter "{name}": "{value}"', hint=hint)
+    return make_error("22023", f'invalid value for parameter "{shown_name(name)}": "{value}"', hint=hint)
+
+
+def shown_name(name: str) -> str:
+    """A setting's name as PostgreSQL writes it: it reads any case."""
+    return _WRITTEN.get(name, name)
 
 
 def duration(name: str, text: str) -> str:

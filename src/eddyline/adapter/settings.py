@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, overload
 
 from eddyline.adapter.memory_size import bytes_of
-from eddyline.adapter.setting_values import duration_s, free, isolation, quoted_name
+from eddyline.adapter.setting_values import duration_s, free, isolation, quoted_name, shown_name
 from eddyline.adapter.switch import on_or_off
 from eddyline.adapter.system_settings import (
     MAX_RESULT_SIZE,
@@ -200,7 +200,7 @@ class Settings:
             self.state = SettingsState(self.state.session)
 
     def all(self) -> list[tuple[str, str]]:
-        return [(name, self.get(name)) for name in sorted(_SETTINGS)]
+        return [(shown_name(name), self.get(name)) for name in sorted(_SETTINGS)]
 
     def __contains__(self, name: str) -> bool:
         return name.lower() in _SETTINGS

@@ -13,9 +13,9 @@ from eddyline.adapter.backlog import Backlog
 from eddyline.adapter.control import Feed
 from eddyline.adapter.object_names import object_names
 from eddyline.adapter.outcome import Change, SubscriptionFeed
-from eddyline.adapter.read import Interrupt, ReadContext, held_time, imported
-from eddyline.adapter.read_plan import everything_read, plan_read, refuse_system_relations
-from eddyline.errors import Error, OperationalError, make_error, unsupported
+from eddyline.adapter.read import Interrupt, ObjectDroppedError, ReadContext, held_time, imported
+from eddyline.adapter.read_plan import ReadPlan, everything_read, plan_read, refuse_system_relations
+from eddyline.errors import Error, NoLongerReadableError, OperationalError, make_error, unsupported
 from eddyline.expr.ir import Literal
 from eddyline.plan.column_names import name_operators
 from eddyline.plan.dataflow import DataflowDescription
@@ -60,8 +60,7 @@ def open_subscription(
     plan = plan_read(relation, context.catalog)
     if plan.clocked:
         raise unsupported("now() in a subscription", hint="Keep the time in a table of one row and join with it.")
-    optimized = substitute_parameters(plan.relation, parameters) if plan.parameterised else plan.relation
-    engine, cluster = context.engine, context.cluster
+    engine = context.engine
     id = f"s{next(_ids)}"
     backlog = Backlog(max_backlog)
 
@@ -69,19 +68,16 @@ def open_subscription(
         backlog.fail(_dropped_error(item))
 
     reads = frozenset(item.id for item in everything_read(relation, context.catalog))
-    facts = plan.facts
-    operators = lower_subscribe(
-        optimized, id, facts.indexes, with_snapshot=statement.snapshot, unique_keys=facts.unique_keys
-    )
-    operators = name_operators(operators, object_names(context.catalog))
-    with engine.control() as controller:
-        until = Frontier(up_to) if up_to is not None else EMPTY
-        with held_time(context, controller, imported(operators), plan.tables, as_of) as at:
-            if until <= at:
-                raise make_error("22023", f"UP TO {until} is not after AS OF {at}")
-            description = DataflowDescription(statement.name or "subscription", operators, at, until)
-            controller.create_dataflow(description, as_of=at, cluster=cluster.id)
-        cluster.feed(id, Feed(backlog.put, dropped, backlog.fail, reads))
+    until = Frontier(up_to) if up_to is not None else EMPTY
+    feed = Feed(backlog.put, dropped, backlog.fail, reads)
+    try:
+        _begin(context, statement, plan, parameters, id, as_of, until, feed)
+    except (NoLongerReadableError, ObjectDroppedError):
+        if not plan.facts.indexes:
+            raise
+        # An index was dropped meanwhile, or has forgotten the time: storage has what there is.
+        plan = plan_read(relation, context.catalog, use_indexes=False)
+        _begin(context, statement, plan, parameters, id, as_of, until, feed)
     now = engine.catalog.snapshot()
     engine.dropped(item for i in reads if now.item(i) is None and (item := context.catalog.item(i)) is not None)
     subscription = _Running(context, id, until, backlog, waiting, progress=statement.progress)
@@ -95,6 +91,32 @@ def open_subscription(
         close=subscription.close,
         on_news=backlog.on_news,
     )
+
+
+def _begin(
+    context: ReadContext,
+    statement: Subscribe,
+    plan: ReadPlan,
+    parameters: Sequence[Literal],
+    id: str,
+    as_of: Time | None,
+    until: Frontier,
+    feed: Feed,
+) -> None:
+    """Has the cluster keep ``feed`` told from ``as_of`` on.  ``NoLongerReadableError``, ``ObjectDroppedError``."""
+    facts = plan.facts
+    optimized = substitute_parameters(plan.relation, parameters) if plan.parameterised else plan.relation
+    operators = lower_subscribe(
+        optimized, id, facts.indexes, with_snapshot=statement.snapshot, unique_keys=facts.unique_keys
+    )
+    operators = name_operators(operators, object_names(context.catalog))
+    with context.engine.control() as controller:
+        with held_time(context, controller, imported(operators), plan.tables, as_of) as at:
+            if until <= at:
+                raise make_error("22023", f"UP TO {until} is not after AS OF {at}")
+            description = DataflowDescription(statement.name or "subscription", operators, at, until)
+            controller.create_dataflow(description, as_of=at, cluster=context.cluster.id)
+        context.cluster.feed(id, feed)
 
 
 def _dropped_error(item: CatalogItem) -> Error:

@@ -59,6 +59,7 @@ _AT = Time(0)  # pending rows have no time yet
 
 
 def insert(context: ReadContext, statement: Insert, parameters: Sequence[Literal], plan: ReadPlan | None) -> Outcome:
+    _check_writable(context, "INSERT")
     table = statement.table
     constant = plan is not None and isinstance(plan.fast, ConstantPlan)
     reads = () if constant else base_tables(gets(statement.relation), context.catalog)
@@ -83,12 +84,14 @@ def insert_each(
     context: ReadContext, statement: Insert, parameters: Sequence[Sequence[Literal]], plan: ReadPlan
 ) -> Outcome:
     """``insert`` once per row of parameters, as one statement.  Requires ``can_insert_each``."""
+    _check_writable(context, "INSERT")
     wait_capacity(context, None)
     rows = insert_rows(context, statement.table, _untimed(constant_rows_of_each(plan, parameters)))
     return Outcome("INSERT 0 1", affected=len(rows))
 
 
 def update(context: ReadContext, statement: Update, parameters: Sequence[Literal], plan: ReadPlan | None) -> Outcome:
+    _check_writable(context, "UPDATE")
     table = statement.table
     _lock(context, {table.id, *base_tables(gets(statement.relation), context.catalog)})
     wait_capacity(context, None)
@@ -105,6 +108,7 @@ def update(context: ReadContext, statement: Update, parameters: Sequence[Literal
 
 
 def delete(context: ReadContext, statement: Delete, parameters: Sequence[Literal], plan: ReadPlan | None) -> Outcome:
+    _check_writable(context, "DELETE")
     table = statement.table
     _lock(context, {table.id, *base_tables(gets(statement.relation), context.catalog)})
     found = rows_of(context, statement.relation, parameters, plan)
@@ -116,6 +120,7 @@ def delete(context: ReadContext, statement: Delete, parameters: Sequence[Literal
 
 
 def truncate(context: ReadContext, statement: Truncate) -> Outcome:
+    _check_writable(context, "TRUNCATE TABLE")
     _lock(context, {t.id for t in statement.tables})
     transaction = context.transaction
     assert transaction.newest is not None
@@ -143,6 +148,7 @@ def upsert_rows(context: ReadContext, table: CatalogItem, rows: Batch) -> Batch:
     with one key."""
     if not table.primary_key:
         raise make_error("42P10", f'table "{table.name}" has no primary key to upsert by')
+    _check_writable(context, "INSERT")
     _lock(context, {table.id})
     check_not_null(table, rows)
     _check_distinct_keys(context, table, rows)
@@ -153,6 +159,7 @@ def upsert_rows(context: ReadContext, table: CatalogItem, rows: Batch) -> Batch:
 
 def delete_rows(context: ReadContext, table: CatalogItem, columns: Sequence[pa.Array], rows: int) -> int:
     """Removes rows: ``columns`` are the primary key's or, without one, all of the table's.  22023 for a missing row."""
+    _check_writable(context, "DELETE")
     _lock(context, {table.id})
     if not table.primary_key:
         _add(context, table, Batch.at(table.types, tuple(columns), rows, _AT, -1))
@@ -324,11 +331,14 @@ def _check_keys(context: ReadContext, table: CatalogItem, rows: Batch, *, gone: 
         )
 
 
+def _check_writable(context: ReadContext, command: str) -> None:
+    if context.transaction.read_only:
+        raise make_error("25006", f"cannot execute {command} in a read-only transaction")
+
+
 def _lock(context: ReadContext, tables: set[str]) -> None:
     """Takes the write locks, then makes sure that what is read is what will be written over."""
     engine, transaction, interrupt = context.engine, context.transaction, context.interrupt
-    if transaction.read_only:
-        raise make_error("25006", "cannot write in a read-only transaction")
     engine.locks.acquire(
         transaction.owner,
         tables,

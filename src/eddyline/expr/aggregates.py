@@ -18,6 +18,7 @@ from eddyline.repr.types import (
     TEXT,
     Kind,
     SqlType,
+    is_array,
     numeric,
 )
 
@@ -54,7 +55,11 @@ def _own_scale(types: Sequence[SqlType]) -> SqlType:
 
 
 def _own_type(types: Sequence[SqlType]) -> SqlType:
-    return types[0]
+    """The argument's without its modifiers, as far as the layout allows: arrays keep them."""
+    own = types[0]
+    if is_array(own):
+        return own
+    return numeric(own.scale) if own.kind is K.NUMERIC else SqlType(own.kind)
 
 
 def _own_array(types: Sequence[SqlType]) -> SqlType:

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any, Final, TextIO, TypeVar
 
 from eddyline.adapter.engine import Engine
+from eddyline.adapter.notices import severity_of
 from eddyline.adapter.outcome import Outcome, ResultSet
 from eddyline.adapter.restoring import open_engine
 from eddyline.adapter.session import Session
@@ -336,7 +337,7 @@ class Shell:
 
     def _tell(self, outcome: Outcome) -> bool:
         for text in outcome.notices:
-            self._err.write(f"NOTICE: {text}\n")
+            self._err.write(f"{severity_of(text)}: {text}\n")
         if outcome.feed is not None:
             rows = SubscriptionRows(outcome.feed)
             try:

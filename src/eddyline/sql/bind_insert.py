@@ -129,8 +129,9 @@ def _on_conflict(clause: AstNode, insert: AstNode, table: CatalogItem, binding: 
     if not update:
         return OnConflict(table.primary_key)
     alias = insert.relation.alias.aliasname or table.name
+    schema = None if insert.relation.HasField("alias") else table.schema
     sources = (
-        RowSource(alias, item_columns(table), schema=None if insert.relation.HasField("alias") else table.schema),
+        RowSource(alias, item_columns(table), schema=schema, table=table.name),
         RowSource("excluded", item_columns(table), offset=len(table.columns)),
     )
     assignments = _conflict_assignments(clause, table, sources, binding)
@@ -222,6 +223,6 @@ def _row_context(range_var: AstNode, table: CatalogItem, binding: StatementBindi
     ids = context.binding.ids
     columns = tuple(ScopeColumn(c.name, ids.new(c.type, c.name), c.type) for c in table.columns)
     alias = range_var.alias.aliasname
-    context.scope.entries.append(Entry(alias or table.name, columns, None if alias else table.schema))
+    context.scope.entries.append(Entry(alias or table.name, columns, None if alias else table.schema, table=table.name))
     context.scope.visible.extend(columns)
     return context

@@ -83,10 +83,15 @@ class Parameters:
         return _cast(Parameter(parameter.index, known), target, explicit=False)
 
     def check_all_decided(self) -> None:
-        """42P18 if some parameter that is used never found a type."""
-        for number, position in self.seen.items():
+        """42P18 if some parameter up to the last that is used never found a type."""
+        for number in range(1, max(self.seen, default=0) + 1):
             if number not in self.types:
-                raise make_error("42P18", f"could not determine data type of parameter ${number}", position=position)
+                raise make_error(
+                    "42P18",
+                    f"could not determine data type of parameter ${number}",
+                    position=self.seen.get(number),
+                    hint=None if number in self.seen else f"The statement has no ${number}.",
+                )
 
 
 def is_unknown(expr: Expr) -> bool:

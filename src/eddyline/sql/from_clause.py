@@ -263,8 +263,8 @@ def _using(
         a, b = _using_column(first, name, "left"), _using_column(second, name, "right")
         ids = context.binding.ids
         left, right = ids.column(a.id), ids.column(b.id)
-        on.append(bind_operator("=", (left, right), context.binding.parameters, None))
         pair, common = unify([left, right], "JOIN/USING", context.binding.parameters)
+        on.append(bind_operator("=", (left, right), context.binding.parameters, None))
         value = _merged_value(kind, pair, common)
         if isinstance(value, Column):
             merged.append(ScopeColumn(name, value.index, value.type))

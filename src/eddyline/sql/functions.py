@@ -13,7 +13,8 @@ from eddyline.repr.types import INTEGER, TEXT, TIMESTAMPTZ, Kind, SqlType
 from eddyline.sql.algebra import FreeIds, aggregate_exprs
 from eddyline.sql.ast import AstNode, expect_fields, name_list, start_of
 from eddyline.sql.binding import Block, Context
-from eddyline.sql.conversion import coerce, is_unknown
+from eddyline.sql.conversion import bare_name, coerce, is_unknown
+from eddyline.sql.missing_functions import POSTGRESQL_ONLY, is_missing_overload
 from eddyline.sql.ordering import sort_flags
 from eddyline.sql.resolution import bind_aggregate, bind_call, function_error
 from eddyline.sql.system_functions import expand_call
@@ -27,178 +28,6 @@ _NOW: Final = ("now", "transaction_timestamp", "statement_timestamp")
 PAIRS: Final = ("information_schema", "_pg_expandarray")
 SET_RETURNING: Final = frozenset(
     ("generate_series", "generate_subscripts", "string_to_table", "unnest", "_pg_expandarray")
-)
-#: PostgreSQL's built-in functions that are likely to be tried and that we do not have
-_KNOWN_UNSUPPORTED: Final = frozenset(
-    [
-        "json_agg",
-        "jsonb_agg",
-        "json_object_agg",
-        "jsonb_object_agg",
-        "xmlagg",
-        "corr",
-        "covar_pop",
-        "covar_samp",
-        "regr_slope",
-        "regr_intercept",
-        "regr_count",
-        "regr_r2",
-        "regr_avgx",
-        "regr_avgy",
-        "regr_sxx",
-        "regr_sxy",
-        "regr_syy",
-        "mode",
-        "percentile_cont",
-        "percentile_disc",
-        "rank",
-        "dense_rank",
-        "percent_rank",
-        "cume_dist",
-        "row_number",
-        "ntile",
-        "lag",
-        "lead",
-        "first_value",
-        "last_value",
-        "nth_value",
-        "bit_and",
-        "bit_or",
-        "bit_xor",
-        "any_value",
-        "range_agg",
-        "regexp_split_to_table",
-        "json_array_elements",
-        "jsonb_array_elements",
-        "json_each",
-        "jsonb_each",
-        "array_fill",
-        "regexp_matches",
-        "regexp_match",
-        "regexp_replace",
-        "regexp_split_to_array",
-        "regexp_substr",
-        "regexp_count",
-        "regexp_instr",
-        "regexp_like",
-        "to_char",
-        "to_date",
-        "to_timestamp",
-        "to_number",
-        "overlay",
-        "initcap",
-        "translate",
-        "ascii",
-        "chr",
-        "format",
-        "quote_ident",
-        "quote_literal",
-        "quote_nullable",
-        "encode",
-        "decode",
-        "convert_from",
-        "convert_to",
-        "md5",
-        "sha224",
-        "sha256",
-        "sha384",
-        "sha512",
-        "random",
-        "setseed",
-        "gen_random_uuid",
-        "pg_advisory_lock",
-        "pg_advisory_xact_lock",
-        "pg_cancel_backend",
-        "pg_terminate_backend",
-        "pg_try_advisory_lock",
-        "pg_try_advisory_xact_lock",
-        "clock_timestamp",
-        "timeofday",
-        "age",
-        "justify_days",
-        "justify_hours",
-        "justify_interval",
-        "make_date",
-        "make_time",
-        "make_timestamp",
-        "make_timestamptz",
-        "make_interval",
-        "date_part",
-        "isfinite",
-        "overlaps",
-        "sin",
-        "cos",
-        "tan",
-        "cot",
-        "asin",
-        "acos",
-        "atan",
-        "atan2",
-        "sinh",
-        "cosh",
-        "tanh",
-        "asinh",
-        "acosh",
-        "atanh",
-        "sind",
-        "cosd",
-        "tand",
-        "cotd",
-        "asind",
-        "acosd",
-        "atand",
-        "atan2d",
-        "degrees",
-        "radians",
-        "pi",
-        "factorial",
-        "gcd",
-        "lcm",
-        "width_bucket",
-        "scale",
-        "min_scale",
-        "trim_scale",
-        "to_hex",
-        "to_json",
-        "to_jsonb",
-        "row_to_json",
-        "jsonb_build_object",
-        "jsonb_set",
-        "nextval",
-        "currval",
-        "setval",
-        "lastval",
-        "pg_sleep",
-        "pg_typeof",
-        "current_setting",
-        "set_config",
-        "version",
-        "current_database",
-        "current_schema",
-        "current_schemas",
-        "pg_get_viewdef",
-        "obj_description",
-        "col_description",
-        "num_nulls",
-        "num_nonnulls",
-        "starts_with",
-        "similar_to_escape",
-        "normalize",
-        "is_normalized",
-        "unistr",
-        "parse_ident",
-        "bit_length",
-        "bit_count",
-        "get_bit",
-        "set_bit",
-        "get_byte",
-        "set_byte",
-        "erf",
-        "xmin",
-        "pg_backend_pid",
-        "txid_current",
-        "has_table_privilege",
-    ]
 )
 _ORDER_MATTERS: Final = frozenset(("array_agg", "string_agg"))
 
@@ -260,6 +89,7 @@ def bind_function(
         return Call("now", (), TIMESTAMPTZ)
     if not overloads(call.name):
         return _without_overloads(call, args, cast)
+    _refuse_missing(call, args)
     places = [context.binding.locate(start_of(a)) for a in node.args]
     if call.name == "timezone" and args[1:] and args[1].type.kind is Kind.TIME:
         raise unsupported("a time zone for a time, which gives time with time zone,", position=position)
@@ -272,9 +102,16 @@ def _without_overloads(call: _Call, args: Sequence[Expr], cast: ExplicitCast) ->
     if kind is not None and len(args) == 1:
         place = call.context.binding.locate(start_of(call.node.args[0]))
         return cast(args[0], SqlType(kind), call.context, call.position, place)
-    if call.name in _KNOWN_UNSUPPORTED:
+    if call.name in POSTGRESQL_ONLY:
         raise unsupported(f"function {call.name}", position=call.position)
     return bind_call(call.name, args, call.context.binding.parameters, call.position)
+
+
+def _refuse_missing(call: _Call, args: Sequence[Expr]) -> None:
+    types = [a.type for a in args]
+    if is_missing_overload(call.name, types):
+        shown = ", ".join("unknown" if t.kind is Kind.UNKNOWN else bare_name(t) for t in types)
+        raise unsupported(f"function {call.name}({shown})", position=call.position)
 
 
 def _refuse_aggregate_syntax(call: _Call, bind: Bind) -> None:
@@ -283,7 +120,7 @@ def _refuse_aggregate_syntax(call: _Call, bind: Bind) -> None:
     words = {"agg_star": "(*)", "agg_distinct": "DISTINCT", "agg_order": "ORDER BY", "agg_filter": "FILTER"}
     for field, _ in node.ListFields():
         if field.name in words:
-            if call.name in _KNOWN_UNSUPPORTED:
+            if call.name in POSTGRESQL_ONLY:
                 raise unsupported(f"function {call.name}", position=call.position)
             if not overloads(call.name):
                 args = [bind(a, call.context).type for a in node.args]
@@ -329,6 +166,7 @@ def _bind_parts(call: _Call, bind: Bind, bind_boolean: Callable[[AstNode, Contex
     parameters = context.binding.parameters
     args = [bind(a, context) for a in node.args]
     places = [context.binding.locate(start_of(a)) for a in node.args]
+    _refuse_missing(call, args)
     chosen, cast, result = bind_aggregate(call.name, args, parameters, call.position, places)
     condition = bind_boolean(node.agg_filter, context, "FILTER") if node.HasField("agg_filter") else None
     order = []

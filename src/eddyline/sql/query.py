@@ -65,6 +65,7 @@ class RowSource:
     offset: int = 0
     schema: str | None = None
     qualified_only: bool = False
+    table: str | None = None  # its own name where the alias hides it
 
 
 def bind_query(
@@ -133,7 +134,7 @@ def bind_expression(
             number = ids.new(sql_type, f"{source.alias}.{name}" if source.alias else name)
             layout[number] = position
             columns.append(ScopeColumn(name, number, sql_type))
-        scope.entries.append(Entry(source.alias, tuple(columns), source.schema))
+        scope.entries.append(Entry(source.alias, tuple(columns), source.schema, table=source.table))
         if not source.qualified_only:
             scope.visible.extend(columns)
     try:

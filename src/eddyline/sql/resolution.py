@@ -140,7 +140,15 @@ def bind_aggregate(
         coerce(a, target_type(k, a), parameters, position=p) if k is not Kind.UNKNOWN else _known(a, parameters)
         for a, k, p in zip(args, kinds, where, strict=True)
     )
+    if chosen.func in ("min", "max"):
+        cast = tuple(_unpadded(a) for a in cast)
     return chosen, cast, chosen.result_type([a.type for a in cast])
+
+
+def _unpadded(argument: Expr) -> Expr:
+    """char(n) as char with no length, of which the result is: another value may be longer."""
+    fixed = argument.type.kind is Kind.BPCHAR and argument.type.length is not None
+    return Cast(argument, SqlType(Kind.BPCHAR), False) if fixed else argument
 
 
 def _known(expr: Expr, parameters: Parameters) -> Expr:

@@ -50,8 +50,10 @@ def bind_transaction(binding: StatementBinding) -> Statement:
     parsed = binding.parsed
     node = parsed.node
     match enum_name(node, "kind"):
-        case "TRANS_STMT_BEGIN" | "TRANS_STMT_START":
+        case "TRANS_STMT_BEGIN":
             return Begin(*_transaction_modes(node.options, parsed))
+        case "TRANS_STMT_START":
+            return Begin(*_transaction_modes(node.options, parsed), tag="START TRANSACTION")
         case "TRANS_STMT_COMMIT":
             return Commit(node.chain)
         case "TRANS_STMT_ROLLBACK":

@@ -339,6 +339,7 @@ class Begin:
 
     isolation: str | None = None
     read_only: bool | None = None
+    tag: str = "BEGIN"
 
 
 @dataclass(frozen=True, slots=True)

@@ -66,7 +66,7 @@ SELECT count(*) FROM account;
 -- Read-only means it.
 BEGIN READ ONLY;
 DELETE FROM account;
---> ERROR 25006: cannot write in a read-only transaction
+--> ERROR 25006: cannot execute DELETE in a read-only transaction
 ROLLBACK;
 COMMIT;
 ROLLBACK TO SAVEPOINT s;

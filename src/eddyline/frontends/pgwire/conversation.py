@@ -16,6 +16,7 @@ from collections.abc import Callable, Generator, Iterator
 from typing import Any, Final, TypeAlias
 
 from eddyline.adapter.named_statements import NamedStatement
+from eddyline.adapter.notices import severity_of, sqlstate_of
 from eddyline.adapter.result_columns import copy_shape
 from eddyline.adapter.session import Session
 from eddyline.adapter.subscription_rows import SubscriptionRows
@@ -468,7 +469,7 @@ class Conversation:
             portal.outcome = self._session.execute_bound(statement, portal.arguments)
         outcome = portal.outcome
         for text in outcome.notices:
-            self._say(say.notice(text))
+            self._say(say.notice(text, severity=severity_of(text), sqlstate=sqlstate_of(text)))
         if outcome.feed is not None:
             outcome.feed.on_news(self._wake)
             portal.feed = SubscriptionRows(outcome.feed)

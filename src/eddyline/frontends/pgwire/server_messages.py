@@ -121,7 +121,7 @@ def error_response(error: Error, *, severity: str = "ERROR") -> bytes:
     return _message(b"E", _fields(fields))
 
 
-def notice(text: str, *, severity: str = "WARNING", sqlstate: str = "01000") -> bytes:
+def notice(text: str, *, severity: str, sqlstate: str) -> bytes:
     return _message(b"N", _fields([("S", severity), ("V", severity), ("C", sqlstate), ("M", text)]))
 
 
