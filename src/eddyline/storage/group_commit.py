@@ -1,8 +1,9 @@
 """Group commit: commits enter in order, share a sync, and become visible in order once they are safe.
 
 A commit is checked and put into the tables first, where nobody sees it, so that the next one is checked against it;
-then it is queued here.  Whoever waits for one writes everything that is queued with one sync and makes it visible; the
-others wait for that, or find it done.  Commits that come while a sync is under way share the next one.
+then it is queued here.  One of those who wait leads: it writes everything that is queued with one sync and makes it
+visible.  Commits that come while a sync is under way share the next one, which the first of them leads.  That one is
+woken before all who wait for the last, and nobody waits for a sync that is not theirs.
 
 If it cannot be written, all that is queued is taken back, latest first: later commits were checked against earlier
 ones.
@@ -16,7 +17,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -24,6 +25,7 @@ from eddyline.errors import Error, make_error
 from eddyline.repr.batch import Batch
 from eddyline.storage.log import Changes, DurableLog
 from eddyline.storage.records import Installed, Released
+from eddyline.storage.waiting import waiting
 
 __all__ = ["GroupCommit", "QueuedCommit"]
 
@@ -58,6 +60,7 @@ class QueuedCommit:
     take_back: Callable[[], None]
     #: made visible, and acknowledged, before it was safe
     early: bool = False
+    #: with ``failure``, guarded by the queue's lock: it is visible, or will never be
     settled: bool = False
     failure: Error | None = None
 
@@ -84,6 +87,10 @@ class GroupCommit:
         self._retreats = 0
         self._stuck = False
         self._closed = False
+        # Guarded by _queue_lock: the commit whose waiter leads; what the others wait for, first come first.  A waiter's
+        # lock is held until it is to lead or its commit is settled.
+        self._leader: QueuedCommit | None = None
+        self._followers: dict[QueuedCommit, threading.Lock] = {}
         #: how often commits were written; changed with ``_turn`` held
         self.groups = 0
 
@@ -129,16 +136,60 @@ class GroupCommit:
     def wait(self, commit: QueuedCommit) -> None:
         """Returns once the commit is visible, and safe unless it was ``early``.  Raises why it never will be."""
         if not commit.early:
-            with self._turn:
-                if not commit.settled:
-                    self._flush()
+            with waiting():
+                self._wait(commit)
         if commit.failure is not None:
             raise commit.failure
 
+    def _wait(self, commit: QueuedCommit) -> None:
+        try:
+            if self._leads(commit):
+                with self._turn:
+                    if not commit.settled:
+                        self._flush()
+        finally:
+            self._hand_on(commit)
+
+    def _leads(self, commit: QueuedCommit) -> bool:
+        """Returns once the caller is to write what is queued, True, or need not, since the commit is settled, False."""
+        with self._queue_lock:
+            if commit.settled:
+                return False
+            if self._leader is None:
+                self._leader = commit
+                return True
+            told = self._followers[commit] = threading.Lock()
+            told.acquire()
+        try:
+            told.acquire()
+        finally:
+            with self._queue_lock:
+                self._followers.pop(commit, None)  # it is there if a signal's handler raised
+                leads = self._leader is commit
+        return leads
+
+    def _hand_on(self, commit: QueuedCommit) -> None:
+        """If the commit's waiter leads, that ends: the first whose commit is still queued leads, and begins at once."""
+        with self._queue_lock:
+            if self._leader is commit:
+                self._leader = next((c for c in self._followers if not c.settled), None)
+                if self._leader is not None:
+                    self._followers.pop(self._leader).release()
+        self._tell()
+
+    def _tell(self) -> None:
+        """Who waits for what is settled hears of it."""
+        with self._queue_lock:
+            for commit in [c for c in self._followers if c.settled]:
+                self._followers.pop(commit).release()
+
     def flush(self) -> None:
         """Writes everything that is queued.  Raises what keeps acknowledged commits in the queue."""
-        with self._turn:
-            problem = self._flush()
+        try:
+            with self._turn:
+                problem = self._flush()
+        finally:
+            self._tell()
         if problem is not None:
             raise problem
 
@@ -180,7 +231,10 @@ class GroupCommit:
         with self._queue_lock:
             self._closed = True
         with self._turn:
-            problem = self._flush()
+            try:
+                problem = self._flush()
+            finally:
+                self._tell()
             try:
                 self._log.write_record(Released(()))
                 self._log.sync()
@@ -219,16 +273,23 @@ class GroupCommit:
         self._grown()
         return None
 
-    @staticmethod
-    def _publish(group: list[QueuedCommit]) -> None:
+    def _publish(self, group: list[QueuedCommit]) -> None:
         """Makes safe commits visible.  Should that fail, nobody who waits may take them for visible."""
-        for commit in group:
-            if not commit.early:
-                commit.failure, commit.settled = _INVISIBLE, True
-        for commit in group:
-            if not commit.early:
-                commit.publish()
-            commit.failure, commit.settled = None, True
+        visible = 0
+        try:
+            for commit in group:
+                if not commit.early:
+                    commit.publish()
+                visible += 1
+        finally:
+            self._settle(group[:visible], None)
+            self._settle(group[visible:], _INVISIBLE)
+
+    def _settle(self, group: Iterable[QueuedCommit], failure: Error | None) -> None:
+        with self._queue_lock:
+            for commit in group:
+                commit.failure = None if commit.early else failure
+                commit.settled = True
 
     def _write(self, commits: list[tuple[int | None, Mapping[str, Batch], Changes]]) -> None:
         self._log.write_commits(commits)
@@ -242,9 +303,11 @@ class GroupCommit:
             self._retreats += 1
             group, self._queue = [*group, *self._queue], []
         lost = [c for c in group if not c.early]
-        for commit in reversed(lost):
-            commit.take_back()
-            commit.failure, commit.settled = problem, True
+        try:
+            for commit in reversed(lost):
+                commit.take_back()
+        finally:
+            self._settle(lost, problem)
         with self._queue_lock:
             self._queue = [c for c in group if c.early]
             self._invisible -= len(lost)

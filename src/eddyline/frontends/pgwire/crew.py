@@ -6,6 +6,9 @@ fixed number of threads, all of them could wait for a call that no thread is lef
 threads, and one more whenever the oldest call has waited for a while and nothing has moved, up to ``most``: with a
 thread for every session nothing can be stuck.  Where the system refuses a thread, calls wait and it is asked again.
 
+A thread that waits for the disk does not count, up to ``_MOST_AWAY``: another one takes its place at once.  Otherwise
+no more than ``usual`` commits could share a sync.
+
 Owner: the event loop.  Threads take calls and hand back results, nothing else.
 """
 
@@ -15,8 +18,11 @@ import asyncio
 import logging
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, Final, NamedTuple, TypeVar
+
+from eddyline.storage.waiting import hear_of_waits
 
 __all__ = ["Crew"]
 
@@ -24,6 +30,7 @@ T = TypeVar("T")
 _log = logging.getLogger("eddyline.pgwire")
 _STUCK_S: Final = 0.02
 _IDLE_S: Final = 10.0
+_MOST_AWAY: Final = 64
 
 
 class _Call(NamedTuple):
@@ -42,6 +49,7 @@ class Crew:
         self._calls: deque[_Call] = deque()  # guarded by _changed, like the rest
         self._threads: set[threading.Thread] = set()
         self._idle = 0
+        self._away = 0
         self._taken = 0  # calls ever taken, so that a look at it tells whether anything moves
         self._closed = False
         self._refused = False  # the system has refused the last thread
@@ -63,12 +71,30 @@ class Crew:
             self._calls.append(_Call(call, answer))
             if self._idle >= len(self._calls):
                 self._changed.notify()
-            elif len(self._threads) < self._usual:
+            elif self._wanted:
                 self._hire()
             elif not self._watching:
                 self._watching = True
                 self._loop.call_later(_STUCK_S, self._look, self._taken)
         return await answer
+
+    @property
+    def _wanted(self) -> bool:
+        """Whether calls for which nobody is idle get one more thread at once."""
+        return len(self._threads) < min(self._usual + min(self._away, _MOST_AWAY), self._most)
+
+    @contextmanager
+    def _waits(self) -> Iterator[None]:
+        """Entered by a thread whose call waits for the disk."""
+        with self._changed:
+            self._away += 1
+            if self._idle < len(self._calls) and self._wanted:
+                self._hire()
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._away -= 1
 
     def _look(self, taken: int) -> None:
         """One more thread if nothing has been taken since; looks again as long as calls wait."""
@@ -100,6 +126,7 @@ class Crew:
             self._loop.call_later(_STUCK_S, self._look, self._taken)
 
     def _work(self) -> None:
+        hear_of_waits(self._waits)
         while (call := self._next()) is not None:
             result, failure = None, None
             try:
