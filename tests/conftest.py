@@ -5,11 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from eddyline.kernels.warm import warm
 from eddyline.protocol.soft_assertion import handled_by
 from eddyline.testing.postgres import PostgresServer
 from tests.layouts import by_default, chosen
+
+# The same examples in each run, however slow the machine is at the moment.
+settings.register_profile("suite", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("suite")
 
 
 @pytest.fixture(scope="session")
