@@ -13,6 +13,7 @@ import socket
 import subprocess
 import tempfile
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 
@@ -21,7 +22,10 @@ import psycopg
 __all__ = ["PostgresServer", "PostgresUnavailable"]
 
 _BIN_DIRS = ("/usr/lib/postgresql/15/bin", "/usr/pgsql-15/bin", "/opt/homebrew/opt/postgresql@15/bin")
-_START_SECONDS = 30
+_START_SECONDS = 60
+#: so many ports are tried, since somebody else may have one before the server listens, and what it says of that
+_PORTS = 5
+_TAKEN = "Address already in use"
 
 
 class PostgresUnavailable(RuntimeError):
@@ -71,7 +75,8 @@ class PostgresServer:
         self._user = _unprivileged_user()
         self._dir = Path(tempfile.mkdtemp(prefix="eddyline-pg-"))
         self._process: subprocess.Popen[bytes] | None = None
-        self.port = _free_port()
+        #: once it has started
+        self.port = 0
 
     def __enter__(self) -> PostgresServer:
         try:
@@ -98,6 +103,13 @@ class PostgresServer:
             ],
             check=True, user=self._user, env=environment, cwd=self._dir, stdout=subprocess.DEVNULL,
         )  # fmt: skip
+        for left in reversed(range(_PORTS)):
+            self.port = _free_port()
+            if self._listens(data, environment, last=left == 0):
+                return
+
+    def _listens(self, data: Path, environment: Mapping[str, str], *, last: bool) -> bool:
+        """Starts it at ``port``; False if somebody else has that by now and it is not the ``last`` try."""
         settings = {
             "listen_addresses": "127.0.0.1", "port": str(self.port), "unix_socket_directories": "",
             "timezone": "UTC", "max_connections": "50",
@@ -108,27 +120,28 @@ class PostgresServer:
                 "shared_buffers": "64MB", "jit": "off", "autovacuum": "off",
             }  # fmt: skip
         options = [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
-        log = (self._dir / "log").open("wb")
-        with log:
+        with (self._dir / "log").open("wb") as log:
             self._process = subprocess.Popen(
                 [self._bin / "postgres", "-D", data, *options],
                 user=self._user, env=environment, cwd=self._dir, stdout=log, stderr=log,
             )  # fmt: skip
-        self._wait_ready()
-
-    def _wait_ready(self) -> None:
         deadline = time.monotonic() + _START_SECONDS
-        while True:
-            try:
-                self.connect().close()
-            except psycopg.OperationalError as problem:
-                assert self._process is not None
-                if self._process.poll() is not None or time.monotonic() > deadline:
-                    log = (self._dir / "log").read_text(errors="replace")
-                    raise PostgresUnavailable(f"PostgreSQL did not start: {problem}\n{log}") from problem
-                time.sleep(0.05)
-            else:
-                return
+        while not self._answers(data):
+            if self._process.poll() is not None or time.monotonic() > deadline:
+                said = (self._dir / "log").read_text(errors="replace")
+                if _TAKEN in said and not last:
+                    return False
+                raise PostgresUnavailable(f"PostgreSQL did not start:\n{said}")
+            time.sleep(0.05)
+        return True
+
+    def _answers(self, data: Path) -> bool:
+        """Whether it, and not another server at the same port, takes connections."""
+        try:
+            with self.connect() as connection:
+                return connection.execute("SHOW data_directory").fetchone() == (str(data),)
+        except psycopg.Error:
+            return False
 
     def connect(self, *, database: str = "postgres") -> psycopg.Connection[tuple[object, ...]]:
         """A new connection in autocommit mode."""
