@@ -21,6 +21,7 @@ from eddyline.adapter.control_lock import ControlLock
 from eddyline.adapter.waiter import Waiter
 from eddyline.controller.controller import Controller
 from eddyline.controller.events import Event, PeekAnswered, ReplicaFailed, SubscriptionChanged
+from eddyline.controller.lag import Lag
 from eddyline.errors import Error, make_error
 from eddyline.protocol.delivery import Delivery
 from eddyline.protocol.messages import PeekResponse, Response, Status, SubscribeResponse
@@ -68,8 +69,8 @@ Absent = Callable[[], Error | None]
 
 
 class Control:
-    def __init__(self, store: TableStore) -> None:
-        self.controller = Controller(store, logging=True)
+    def __init__(self, store: TableStore, lag: Lag) -> None:
+        self.controller = Controller(store, logging=True, lag=lag)
         #: what responses lead to outside the controller, in their order
         self._effects: Delivery[Callable[[], None]] = Delivery(lambda effect: effect())
         self.lock = ControlLock(self._effects.deliver)

@@ -60,7 +60,7 @@ def copy_from(context: ReadContext, statement: Copy, file: Any) -> int:
     assert table is not None
     if context.transaction.read_only:
         raise make_error("25006", "cannot execute COPY FROM in a read-only transaction")
-    wait_capacity(context, None)
+    wait_capacity(context, {table.id}, None)
     if statement.format is CopyFormat.PARQUET:
         batches = [_parquet_rows(context, statement, table, file)]
     elif statement.format is CopyFormat.BINARY:

@@ -35,10 +35,12 @@ from eddyline.adapter.metrics import DatabaseMetrics, exposition
 from eddyline.adapter.process_parameters import PROCESS_SETTINGS, THREAD_SWITCH_INTERVAL, host_refusal
 from eddyline.adapter.provisioning import Provisioning, first_replica, with_first_replica
 from eddyline.adapter.replica import Replica, Site
+from eddyline.adapter.setting_values import duration_s
 from eddyline.adapter.system_settings import (
     FSYNC,
     GIL_SAMPLING,
     INTERACTIVE_DATAFLOWS,
+    MAX_VIEW_LAG,
     QUERY_MAX_MEMORY,
     SERVER_MEMORY_LIMIT,
     SystemSettings,
@@ -48,6 +50,7 @@ from eddyline.compute.gil_sampler import GilSampler
 from eddyline.compute.process_settings import GuestSettings
 from eddyline.compute.runtime import Runtime
 from eddyline.controller.controller import Collections, Controller
+from eddyline.controller.lag import Lag
 from eddyline.controller.processes import Home
 from eddyline.controller.spawning import spawn_process
 from eddyline.errors import DatabaseError, Error, InterfaceError, make_error
@@ -137,7 +140,9 @@ class Engine:
         self.catalog = Catalog(CatalogSnapshot.initial().opened_with(first.workers, first.processes, first.overrides))
         self.store = TableStore(self.hasher)
         self.commit_lock = threading.RLock()
-        self._control = Control(self.store)
+        #: how far views are behind
+        self.lag = Lag(duration_s(self.system.show(MAX_VIEW_LAG)))
+        self._control = Control(self.store, self.lag)
         self.apart = Apart()
         self._plans: OrderedDict[object, object] = OrderedDict()  # guarded by _plans_lock
         self._plans_lock = threading.Lock()
@@ -238,6 +243,7 @@ class Engine:
         self.memory.close()
         self._gil_sampler.run(on=False)
         self.store.close()
+        self.lag.close()
         self.locks.close()
         self._close_replicas()
         self._guest.close()
@@ -357,6 +363,7 @@ class Engine:
                 if replica.settings.processes and name in replica.settings.overrides:
                     overridden.append(replica.title)
         self._gil_sampler.run(on=self.system.enabled(GIL_SAMPLING) and not self.closed)
+        self.lag.set_bound(duration_s(self.system.show(MAX_VIEW_LAG)))
         self.guard_memory()
         return tuple(f'the replica {each} has a value of its own for "{name}"' for each in overridden)
 
@@ -439,6 +446,7 @@ class Engine:
             measured,
             interactive=interactive,
             stored_bytes=self.store.nbytes(),
+            lag=self.lag,
             memory_limit_bytes=bytes_of(self.system.show(SERVER_MEMORY_LIMIT)),
         )
 
@@ -495,7 +503,7 @@ class Engine:
         durability = self.durability
         if durability is None:
             self.store.append(writes, at)
-            self.timeline.committed(at)
+            self._committed(writes, at)
             return CommitUnderWay(at, None)
         if not wait or not (writes or changes):
             durability.group.reserve(at)
@@ -504,7 +512,7 @@ class Engine:
 
         def publish() -> None:
             self.store.publish(prepared)
-            self.timeline.committed(at)
+            self._committed(writes, at)
 
         def take_back() -> None:
             self.store.take_back(prepared)
@@ -512,6 +520,11 @@ class Engine:
         queued = QueuedCommit(at, prepared.rows, changes, publish, take_back)
         durability.group.add(queued, ticket, wait=wait)
         return CommitUnderWay(at, None if queued.early else queued)
+
+    def _committed(self, tables: Mapping[str, object], at: Time) -> None:
+        """A commit is visible."""
+        self.lag.wrote(tables.keys(), at)
+        self.timeline.committed(at)
 
     def finish_commit(self, begun: CommitUnderWay) -> Time:
         """Returns once the commit is safe and visible.  Raises what took it back (53100 …)."""

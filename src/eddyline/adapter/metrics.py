@@ -24,6 +24,8 @@ from eddyline.protocol.soft_assertion import soft_assertions
 if TYPE_CHECKING:
     from prometheus_client import Metric
 
+    from eddyline.controller.lag import Lag
+
 __all__ = ["DatabaseMetrics", "ReplicaMeasures", "exposition"]
 
 _OUTCOMES: Final = ("succeeded", "failed", "canceled", "refused")
@@ -113,6 +115,7 @@ def exposition(
     *,
     interactive: bool,
     stored_bytes: int,
+    lag: Lag,
     memory_limit_bytes: int | None,
 ) -> str:
     """The metrics in Prometheus' text format 0.0.4.
@@ -124,7 +127,7 @@ def exposition(
     registry = CollectorRegistry(auto_describe=False)
     of_runtimes = _of_runtimes(metrics, replicas, interactive=interactive)
     of_database = _of_database(metrics, stored_bytes, replicas)
-    registry.register(_Collected([*of_database, *_of_process(memory_limit_bytes), *of_runtimes]))
+    registry.register(_Collected([*of_database, *_of_lag(lag), *_of_process(memory_limit_bytes), *of_runtimes]))
     text: bytes = generate_latest(registry)
     return text.decode()
 
@@ -190,6 +193,17 @@ def _of_database(metrics: DatabaseMetrics, stored_bytes: int, replicas: Sequence
     for labels, measures in processes:
         _add_histogram(gil, labels, measures.gil_holds, measures.gil_seconds)
     yield gil
+
+
+def _of_lag(lag: Lag) -> Iterator[Metric]:
+    behind = _family(
+        "view_lag_seconds", "Age of the oldest commit that a view or an index has yet to take in.", "gauge"
+    )
+    behind.add_sample(behind.name, {}, lag.seconds())
+    yield behind
+    waits = _family("write_wait_seconds", "How long writes waited for views, those that did.", "histogram")
+    _add_histogram(waits, {}, *lag.waits.seen())
+    yield waits
 
 
 def _of_process(memory_limit_bytes: int | None) -> Iterator[Metric]:

@@ -725,7 +725,7 @@ class Session:
             table = self._table(name, context.transaction.catalog or self._catalog())
             self._role.check(table, *rights)
             with admitted(context, st.Insert if "INSERT" in rights else st.Delete) as allowed:
-                write.wait_capacity(allowed, timeout)
+                write.wait_capacity(allowed, {table.id}, timeout)
                 body(allowed, table)
             return Outcome("")
 

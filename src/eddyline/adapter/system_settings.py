@@ -6,6 +6,7 @@ an override stored for one replica wins, and one that cannot be read falls back 
 ``enable_gil_sampling``: whether a thread of each process measures how long the interpreter lock is held.
 ``fsync``, ``synchronous_commit``: when commits of a database in a directory are safe; sessions begin with the second.
 ``SESSION_DEFAULTS``: what settings of sessions are where nobody has set them, neither SET nor for a role or database.
+``max_view_lag``: how far views may be behind their tables before writers wait, see ``controller.lag``.
 ``server_memory_limit``: bytes of this process past which statements are refused or stopped, see ``memory_guard``.
 The process settings: see ``process_parameters``.
 """
@@ -40,6 +41,7 @@ __all__ = [
     "INTERACTIVE_RUNTIME",
     "MAX_RESULT_SIZE",
     "MAX_SUBSCRIPTION_BACKLOG",
+    "MAX_VIEW_LAG",
     "QUERY_MAX_MEMORY",
     "SERVER_MEMORY_LIMIT",
     "SESSION_DEFAULTS",
@@ -57,6 +59,7 @@ SYNCHRONOUS_COMMIT = "synchronous_commit"
 MAX_RESULT_SIZE = "max_result_size"
 QUERY_MAX_MEMORY = "query_max_memory"
 MAX_SUBSCRIPTION_BACKLOG = "max_subscription_backlog"
+MAX_VIEW_LAG = "max_view_lag"
 SERVER_MEMORY_LIMIT = "server_memory_limit"
 
 
@@ -109,6 +112,7 @@ _SETTINGS = {
     INTERACTIVE_DATAFLOWS: _Setting("on", on_or_off),
     INTERACTIVE_RUNTIME: _Setting("off", on_or_off),
     GIL_SAMPLING: _Setting("off", on_or_off),
+    MAX_VIEW_LAG: _Setting("1s", duration),
     SERVER_MEMORY_LIMIT: _Setting("0", _watched_size),
     FSYNC: _Setting("on", on_or_off),
     **{name: _Setting(setting.default, setting.check) for name, setting in PROCESS_SETTINGS.items()},

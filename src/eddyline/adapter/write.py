@@ -6,7 +6,8 @@ present (in an explicit transaction: T*, provided nothing it locks has changed s
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import time
+from collections.abc import Collection, Iterable, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -63,9 +64,9 @@ def insert(context: ReadContext, statement: Insert, parameters: Sequence[Literal
     table = statement.table
     constant = plan is not None and isinstance(plan.fast, ConstantPlan)
     reads = () if constant else base_tables(gets(statement.relation), context.catalog)
+    wait_capacity(context, {table.id}, None)
     if reads or statement.on_conflict is not None:
         _lock(context, {table.id, *reads})
-    wait_capacity(context, None)
     rows = _expanded(rows_of(context, statement.relation, parameters, plan))
     if statement.on_conflict is not None and table.primary_key:
         stored = _insert_on_conflict(context, table, rows, statement.on_conflict, parameters)
@@ -85,7 +86,7 @@ def insert_each(
 ) -> Outcome:
     """``insert`` once per row of parameters, as one statement.  Requires ``can_insert_each``."""
     _check_writable(context, "INSERT")
-    wait_capacity(context, None)
+    wait_capacity(context, {statement.table.id}, None)
     rows = insert_rows(context, statement.table, _untimed(constant_rows_of_each(plan, parameters)))
     return Outcome("INSERT 0 1", affected=len(rows))
 
@@ -93,8 +94,8 @@ def insert_each(
 def update(context: ReadContext, statement: Update, parameters: Sequence[Literal], plan: ReadPlan | None) -> Outcome:
     _check_writable(context, "UPDATE")
     table = statement.table
+    wait_capacity(context, {table.id}, None)
     _lock(context, {table.id, *base_tables(gets(statement.relation), context.catalog)})
-    wait_capacity(context, None)
     found = rows_of(context, statement.relation, parameters, plan)
     width = len(table.columns)
     old = Batch(table.types, found.columns[:width], found.times, -found.diffs)
@@ -110,6 +111,7 @@ def update(context: ReadContext, statement: Update, parameters: Sequence[Literal
 def delete(context: ReadContext, statement: Delete, parameters: Sequence[Literal], plan: ReadPlan | None) -> Outcome:
     _check_writable(context, "DELETE")
     table = statement.table
+    wait_capacity(context, {table.id}, None)
     _lock(context, {table.id, *base_tables(gets(statement.relation), context.catalog)})
     found = rows_of(context, statement.relation, parameters, plan)
     width = len(table.columns)
@@ -121,7 +123,9 @@ def delete(context: ReadContext, statement: Delete, parameters: Sequence[Literal
 
 def truncate(context: ReadContext, statement: Truncate) -> Outcome:
     _check_writable(context, "TRUNCATE TABLE")
-    _lock(context, {t.id for t in statement.tables})
+    tables = {t.id for t in statement.tables}
+    wait_capacity(context, tables, None)
+    _lock(context, tables)
     transaction = context.transaction
     assert transaction.newest is not None
     for table in statement.tables:
@@ -356,13 +360,22 @@ def _lock(context: ReadContext, tables: set[str]) -> None:
         raise make_error("40001", "could not serialize access due to concurrent update", hint="retry the transaction")
 
 
-def wait_capacity(context: ReadContext, timeout: float | None) -> None:
-    """Waits while maintenance is far behind; 53300 when the time is up, 57014 when cancelled."""
-    interrupt = context.interrupt
+def wait_capacity(context: ReadContext, tables: Collection[str], timeout: float | None) -> None:
+    """Before a statement that writes ``tables`` takes its locks: waits while maintenance is far behind.
+
+    A transaction that has locks or has written goes on, as others may wait for it.  53300 when the time is up, 57014
+    when cancelled.
+    """
+    interrupt, engine, transaction = context.interrupt, context.engine, context.transaction
+    began = time.monotonic()
     bound = timeout if timeout is not None else interrupt.remaining_s()
-    if not context.engine.store.wait_capacity(bound, interrupt.cancelled):
+    done = engine.store.wait_capacity(bound, interrupt.cancelled)
+    if done and not (transaction.writes or transaction.owner.held or transaction.owner.shared):
+        left = None if bound is None else max(0.0, bound - (time.monotonic() - began))
+        done = engine.lag.wait(tables, left, interrupt.cancelled)
+    if not done:
         interrupt.check()
-        context.engine.check_open()
+        engine.check_open()
         raise make_error(
             "53300", "maintenance is too far behind to take more writes", hint="try again, or allow a longer timeout"
         )

@@ -33,7 +33,7 @@ from eddyline.compute.operators.snapshot_reduce import SnapshotReduceOperator
 from eddyline.compute.operators.snapshot_top_k import SnapshotTopKOperator
 from eddyline.compute.operators.stateless import FlattenOperator, NegateOperator, UnionOperator
 from eddyline.compute.operators.top_k import TopKOperator
-from eddyline.compute.selection import selection_of
+from eddyline.compute.selection import passed_by, selection_of
 from eddyline.compute.stream import ArrangedOutput, Arrangement, Operator, Output, Stream
 from eddyline.errors import make_error
 from eddyline.plan import dataflow as plan
@@ -124,7 +124,7 @@ def render(
         outputs=builder.outputs,
         states=builder.states,
         allowed=context.allowed,
-        selected=frozenset(builder.selected - builder.followed),
+        selected=passed_by(description),
     )
 
 
@@ -148,8 +148,6 @@ class _Builder:
     sources: list[ImportSourceOperator] = field(default_factory=list)
     inputs: list[tuple[str, Output | ArrangedOutput]] = field(default_factory=list)
     states: list[KeyedState] = field(default_factory=list)
-    followed: set[str] = field(default_factory=set)
-    selected: set[str] = field(default_factory=set)
     edges: dict[int, Output | ArrangedOutput] = field(default_factory=dict)
     flattened: dict[int, Output] = field(default_factory=dict)
     outputs: list[Output] = field(default_factory=list)
@@ -195,7 +193,6 @@ class _Builder:
                 )
                 source = ImportSourceOperator(name, reader, output, context)
                 self.sources.append(source)
-                (self.followed if selection is None else self.selected).add(node.id)
                 self.operators.append(source)
                 self.edges[position] = output
             case plan.ConstantSource():
@@ -203,7 +200,6 @@ class _Builder:
                 self.operators.append(ConstantOperator(name, node, output, context))
                 self.edges[position] = output
             case plan.ImportIndex():
-                self.followed.add(node.id)
                 frozen = self.frozen.get(node.id)
                 if frozen is not None:
                     arranged = ArrangedOutput(frozen.arrangement)

@@ -24,7 +24,7 @@ from eddyline.plan.dataflow import (
 from eddyline.protocol.sources import Selection
 from eddyline.repr.types import Kind, SqlType
 
-__all__ = ["selection_of"]
+__all__ = ["passed_by", "selection_of"]
 
 _INTEGERS = frozenset({Kind.SMALLINT, Kind.INTEGER, Kind.BIGINT})
 #: kinds of one layout and one image per value, so that an equal literal has an equal hash
@@ -48,6 +48,21 @@ def selection_of(description: DataflowDescription, position: int) -> Selection |
         return None
     values = tuple(dict.fromkeys(v for s in found for v in s.values))
     return Selection(found[0].column, found[0].type, values)
+
+
+def passed_by(description: DataflowDescription) -> frozenset[str]:
+    """The sources whose commits are none of the dataflow's business, but for those with rows that it selects."""
+    selected: set[str] = set()
+    followed: set[str] = set()
+    for position, operator in enumerate(description.operators):
+        match operator:
+            case ImportSource():
+                (followed if selection_of(description, position) is None else selected).add(operator.id)
+            case ImportIndex():
+                followed.add(operator.id)
+            case _:
+                pass
+    return frozenset(selected - followed)
 
 
 def _inputs(operator: Operator) -> Sequence[int]:

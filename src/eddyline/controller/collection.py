@@ -70,6 +70,8 @@ class CollectionState:
     passed: Frontier = _START
     holds: dict[int, Frontier] = field(default_factory=dict)
     storage_holds: dict[int, StorageHold] = field(default_factory=dict)
+    #: tables whose every commit moves it: it selects no rows of theirs
+    moved_by: frozenset[str] = frozenset()
     dropped: bool = False
     #: the holds of everything stored that have lesser tokens are older than the drop
     dropped_at: int = 0
@@ -105,6 +107,10 @@ class CollectionState:
     def hydrated(self) -> bool:
         """Whether one of the replicas does."""
         return any(map(self.hydrated_on, self.uppers))
+
+    def steady_upper(self) -> Frontier | None:
+        """How far the replica has come that is ahead of those that hold its state; None without any."""
+        return max((upper for replica, upper in self.uppers.items() if self.hydrated_on(replica)), default=None)
 
     def least_upper(self) -> Frontier:
         """How far the replica that is behind all others has come; the minimum without any."""

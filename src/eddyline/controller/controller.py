@@ -34,10 +34,12 @@ from typing import Final, Protocol
 import msgspec
 
 from eddyline.compute.process_settings import check_process_settings
+from eddyline.compute.selection import passed_by
 from eddyline.controller.collection import CollectionState, DataflowState, Role
 from eddyline.controller.events import Event, FrontierMoved, Hydrated, PeekAnswered, ReplicaFailed, SubscriptionChanged
 from eddyline.controller.holds import ReadHold, ReadHolds, StoredHold
 from eddyline.controller.instance import FIRST_CLUSTER, FIRST_REPLICA, Instance, Leaving
+from eddyline.controller.lag import Lag
 from eddyline.controller.open_peeks import OpenPeeks
 from eddyline.controller.shape import checked_shape
 from eddyline.controller.subscriptions import not_passed
@@ -91,11 +93,14 @@ class Collections(Protocol):
 class Controller:
     """``retention_us``: how far the since of an index trails its upper where no hold asks for more.
 
-    ``logging``: whether replicas keep logs.
+    ``logging``: whether replicas keep logs.  ``lag``: hears of what indexes, views and subscriptions have passed.
     """
 
-    def __init__(self, store: TableStore, *, retention_us: int = 1_000_000, logging: bool = False) -> None:
+    def __init__(
+        self, store: TableStore, *, retention_us: int = 1_000_000, logging: bool = False, lag: Lag | None = None
+    ) -> None:
         self._store = store
+        self.lag = Lag() if lag is None else lag
         self._retention_us = retention_us
         #: whether reads are rendered as such; otherwise they are maintained, until they are dropped
         self.one_shot_reads = True
@@ -152,6 +157,7 @@ class Controller:
         for collection in self._collections.values():
             if collection.computed_by(instance, replica):
                 collection.attached(replica)
+                self.lag.moved(collection.id, collection.steady_upper())
         instance.attach(replica, client, self._tokens)
         self._peeks.attached(instance, replica)
 
@@ -230,10 +236,14 @@ class Controller:
         )
         self._dataflows.append(state)
         told = instance.told(replica)
+        moved_by = self._moved_by(description)
         for export in description.exports:
             collection = CollectionState(export.id, _ROLES[type(export)], at, state, since=Frontier(at))
             collection.uppers = dict.fromkeys(told, Frontier(MIN_TIME))
+            collection.moved_by = moved_by
             self._collections[export.id] = collection
+            if not is_transient(export.id):
+                self.lag.follow(export.id, cluster, moved_by, imports)
         instance.send(CreateDataflow(description), replica)
         self._keep_sealed(imports, instance)
         for export in description.exports:
@@ -248,6 +258,13 @@ class Controller:
             dataflow = self._collection(id).dataflow
             if dataflow is not None and dataflow.instance is not instance and not self._collection(id).role.stored:
                 raise make_error("XX000", f"index {id} is not one of cluster {cluster}")
+
+    def _moved_by(self, description: DataflowDescription) -> frozenset[str]:
+        """The tables whose every commit moves what the dataflow exports."""
+        found: set[str] = set()
+        for id in {i.id for i in description.imports} - passed_by(description):
+            found |= {id} if self._collections[id].role is Role.TABLE else self._collections[id].moved_by
+        return frozenset(found)
 
     def _keep_sealed(self, imports: Iterable[str], reader: Instance) -> None:
         """A view of quiet tables is sealed when somebody asks for it, which is heard in its own replica alone."""
@@ -278,6 +295,7 @@ class Controller:
         if collection is not None:
             if not collection.dropped:
                 collection.dropped, collection.dropped_at = True, next(self._tokens)
+                self.lag.leave(id)
             self._finish_drop(collection)
 
     def _finish_drop(self, collection: CollectionState) -> None:
@@ -521,6 +539,7 @@ class Controller:
         """
         if not isinstance(response, Status) and replica not in self._instance(cluster).attached:
             return []
+        self.lag.heard(cluster)
         match response:
             case Frontiers():
                 return self._frontier(response, replica, cluster)
@@ -552,6 +571,7 @@ class Controller:
             events.append(FrontierMoved(response.id, upper))
         if collection.reported(replica, upper):
             events.append(Hydrated(response.id))
+        self.lag.moved(response.id, collection.steady_upper())
         self._compact(collection)
         return events
 
@@ -574,6 +594,7 @@ class Controller:
         its = [c for c in self._collections.values() if c.computed_by(instance, replica)]
         for collection in its:  # before anything is given back, which may end the last hold of another one
             collection.lost(replica)
+            self.lag.moved(collection.id, collection.steady_upper())
         state.left_all()
         events: list[Event] = [PeekAnswered(answer) for answer in self._peeks.lost(instance, replica, why)]
         for collection in its:
