@@ -14,8 +14,8 @@ I4  whatever begins to count while it is behind may stay as far behind: the comm
     for every two that it passes one less.  So writers slow down to half its pace, and do not stop, until it is there;
 I5  what is remembered of commits is bounded: neighbours are put together when there are too many.
 
-Any thread.  ``_moved`` is the innermost lock: it is held for O(1) steps and O(tables of an export), and nothing is
-called under it but the clock and what says that a wait was cancelled.
+Any thread.  ``_moved`` is held for O(1) steps and O(tables of an export), and nothing is called under it but the clock,
+what says that a wait was cancelled, and what counts the waits.
 """
 
 from __future__ import annotations
