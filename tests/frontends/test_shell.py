@@ -152,6 +152,14 @@ def test_data_go_out_as_they_are_and_come_in_by_the_shell(
     assert capfd.readouterr().out == "a,b\n1,x\n2,y\n"
 
 
+@pytest.mark.parametrize("word", ["quit", "exit;", " QUIT "])
+def test_one_may_quit_in_words(engine: Engine, word: str) -> None:
+    typed = Typed(engine, ["help", "SELECT", "1;", word, "SELECT nothing_there;"])
+    assert (typed.status, typed.err) == (0, "") and "\\timing" in typed.out and "(1 row)" in typed.out
+    begun = Typed(engine, ["SELECT 1 AS", word.rstrip(";"), ";"])
+    assert (begun.status, begun.err) == (0, "") and word.strip(" ;").lower() in begun.out.splitlines()[0]
+
+
 def test_data_may_be_typed(engine: Engine) -> None:
     lines = ["CREATE TABLE t (a int);", "COPY t FROM STDIN;", "1", "2", "\\.", "COPY t FROM STDIN;", "3", None]
     typed = Typed(engine, [*lines, "SELECT sum(a) FROM t;", "COPY t FROM STDIN;", "4"])

@@ -26,13 +26,22 @@ __all__ = ["Durability", "files_of"]
 
 
 def files_of(path: str | os.PathLike[str]) -> Files:
-    """The folder at ``path``, which is made if nothing is there.  42501, 53100 … where that cannot be."""
+    """The folder at ``path``, which is made if nothing is there.
+
+    42809 if something else is there, 42501, 53100 … where it cannot be made.
+    """
     text = os.fsdecode(path)
     if not text:
         raise make_error("22023", "the path of a database must not be empty", hint="connect() opens one in memory.")
     files = OsFiles(text)
     try:
         files.make_folder()
+    except (FileExistsError, NotADirectoryError) as error:
+        raise make_error(
+            "42809",
+            f'"{text}" is not a directory',
+            hint="A database is a directory: name one of its own, which need not be there yet.",
+        ) from error
     except OSError as error:
         raise file_error(error, "create", text) from error
     return files

@@ -70,6 +70,8 @@ commands:
 
 exit status: 0; 2 for wrong arguments or a database that cannot be opened; 3 if a statement of a script failed.
 """
+#: what people type first, where no statement is begun
+_WORDS: Final = {"quit": "\\q", "exit": "\\q", "help": "\\?"}
 _COMMANDS = """\
   \\d            tables, views and indexes
   \\d NAME       a relation's columns and indexes
@@ -234,6 +236,8 @@ class Shell:
                 self._out.write("\n")
                 text = ""
                 continue
+            if not text.strip() and (word := line.strip().rstrip(";").lower()) in _WORDS:
+                line = _WORDS[word]
             if line.strip() and _PASSWORD.search(f"{text}{line}") is not None:
                 forget()
             if not text.strip() and line.lstrip().startswith("\\"):

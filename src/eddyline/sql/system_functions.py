@@ -109,6 +109,14 @@ def _schema(catalog: CatalogView) -> str:
     return "CAST(NULL AS text)" if found is None else f"CAST({_quoted(found)} AS text)"
 
 
+def _schemas(catalog: CatalogView) -> str:
+    """``current_schemas``: those of the path that there are, and before them, if asked for, what is implied."""
+    path = [s for s in dict.fromkeys(catalog.search_path) if catalog.has_schema(s)]
+    implied = path if "pg_catalog" in path else ["pg_catalog", *path]
+    implicit, plain = (f"CAST(ARRAY[{', '.join(map(_quoted, names))}] AS text[])" for names in (implied, path))
+    return f"CASE WHEN $1 THEN {implicit} WHEN NOT $1 THEN {plain} END"
+
+
 _NOTHING: Final = _same("CAST(NULL AS text)")
 _TRUE: Final = _same("true")
 _FALSE: Final = _same("false")
@@ -126,6 +134,7 @@ _CALLS: Final[dict[tuple[str, int], Template]] = {
     ("pg_has_role", 3): _TRUE,
     ("current_database", 0): _same(_quoted(DATABASE)),
     ("current_schema", 0): _schema,
+    ("current_schemas", 1): _schemas,
     ("version", 0): _same(_quoted(SERVER_VERSION)),
     ("pg_backend_pid", 0): _same("0"),
     ("pg_advisory_unlock_all", 0): _same("''"),  # there are no advisory locks; pools ask before they lend anew

@@ -115,6 +115,8 @@ QUERIES = [
     "SELECT schemaname, tablename, indexname FROM pg_indexes WHERE schemaname = '{0}' ORDER BY 3",
     "SELECT relname FROM pg_class WHERE oid = 't'::regclass AND pg_table_is_visible(oid)",
     "SELECT current_user, session_user, current_database(), current_schema(), pg_get_userbyid(10)",
+    "SELECT current_schemas(true)::text[], current_schemas(false)::text[], current_schemas(NULL)::text[]",
+    "SELECT nspname FROM pg_namespace WHERE nspname = ANY (current_schemas(true)) ORDER BY 1",
     """SELECT pg_size_pretty(x::bigint) FROM (VALUES (0), (10239), (10240), (-10240), (20969983), (20969984),
          (-20969984), (21472739327), (21472739328), (1536), (21988084071424), (22517998136852480),
          (9223372036854775807)) v (x)""",
