@@ -27,6 +27,23 @@ class _Kept(logging.Handler):
             self.records.append(record)
 
 
+USER = "teller"  # whose records are told from those of connections that other tests have left
+Connection = psycopg.Connection[tuple[object, ...]]
+
+
+@pytest.fixture(scope="module")
+def own() -> Iterator[ServedDatabase]:
+    """A server whose statements nobody else counts."""
+    with ServedDatabase() as served:
+        yield served
+
+
+@pytest.fixture
+def pg(own: ServedDatabase) -> Iterator[Connection]:
+    with psycopg.connect(host=own.host, port=own.port, dbname="d", user=USER, autocommit=True) as connection:
+        yield connection
+
+
 @pytest.fixture
 def records() -> Iterator[list[logging.LogRecord]]:
     """What the wire's log has said of clients since the test began."""
@@ -40,13 +57,16 @@ def records() -> Iterator[list[logging.LogRecord]]:
 
 
 def told(record: logging.LogRecord) -> dict[str, object]:
-    found = record.__dict__["told"]
+    found = record.__dict__.get("told", {})
     assert isinstance(found, dict)
     return found
 
 
-def failures(pg: psycopg.Connection[tuple[object, ...]], served: ServedDatabase) -> int:
-    """Failed statements so far, this one excluded."""
+def of(records: list[logging.LogRecord], *users: str) -> list[dict[str, object]]:
+    return [told(record) for record in records if told(record).get("user") in users]
+
+
+def failures(served: ServedDatabase) -> int:
     return served.engine.metrics.statements()["failed"]
 
 
@@ -63,41 +83,41 @@ def failures(pg: psycopg.Connection[tuple[object, ...]], served: ServedDatabase)
     ],
 )
 def test_a_request_that_fails_counts_once_wherever_it_fails(
-    pg: psycopg.Connection[tuple[object, ...]],
-    served: ServedDatabase,
+    pg: Connection,
+    own: ServedDatabase,
     records: list[logging.LogRecord],
     text: str,
     arguments: list[object] | None,
     sqlstate: str,
 ) -> None:
-    before = failures(pg, served)
+    before = failures(own)
     with pytest.raises(psycopg.Error) as caught:
         pg.execute(text.encode(), arguments)
     assert caught.value.sqlstate == sqlstate
-    assert failures(pg, served) == before + 1
-    assert [told(r)["sqlstate"] for r in records] == [sqlstate]
+    assert failures(own) == before + 1
+    assert [found["sqlstate"] for found in of(records, USER)] == [sqlstate]
 
 
 def test_each_failed_request_has_a_number_of_its_own_and_says_whose_it_is(
-    pg: psycopg.Connection[tuple[object, ...]], records: list[logging.LogRecord]
+    pg: Connection, records: list[logging.LogRecord]
 ) -> None:
     for text in ("SELEC", "SELECT nothing_there", "SELECT 1 / 0", "SELEC", "SELECT 1 / 0"):
         with pytest.raises(psycopg.Error):
             pg.execute(text.encode())
-    assert len({told(r)["statement"] for r in records}) == len(records) == 5
-    for record in records:
-        assert (told(record)["user"], told(record)["database"]) == ("postgres", "postgres")
-        assert str(told(record)["address"]).startswith("127.0.0.1:")
+    found = of(records, USER)
+    assert len({each["statement"] for each in found}) == len(found) == 5
+    for each in found:
+        assert each["database"] == "d" and str(each["address"]).startswith("127.0.0.1:")
 
 
 def test_a_commit_of_several_statements_that_fails_is_counted_and_logged(
-    pg: psycopg.Connection[tuple[object, ...]], served: ServedDatabase, records: list[logging.LogRecord]
+    pg: Connection, own: ServedDatabase, records: list[logging.LogRecord]
 ) -> None:
     pg.execute("CREATE TABLE t (id int PRIMARY KEY)")
-    before = failures(pg, served)
+    before = failures(own)
     with pytest.raises(psycopg.errors.UniqueViolation):
         pg.execute("INSERT INTO t VALUES (1); INSERT INTO t VALUES (1)")
-    assert failures(pg, served) == before + 1 and len(records) == 1
+    assert failures(own) == before + 1 and len(of(records, USER)) == 1
     assert pg.execute("SELECT count(*) FROM t").fetchall() == [(0,)]
 
 
@@ -107,7 +127,7 @@ def test_refused_logins_are_logged_with_the_reason_that_the_client_is_not_told(
     given = {"postgres": Verifier.of_password("given"), "mallory\nsqlstate=00000": Verifier.of_password("x")}
     with ServedDatabase(WireConfig(passwords=Passwords(given.get, b"secret"))) as served:
 
-        def login(user: str, password: str) -> psycopg.Connection[tuple[object, ...]]:
+        def login(user: str, password: str) -> Connection:
             return psycopg.connect(
                 host=served.host, port=served.port, dbname="d", user=user, password=password, autocommit=True
             )
@@ -128,9 +148,10 @@ def test_refused_logins_are_logged_with_the_reason_that_the_client_is_not_told(
         for user in expected:
             with pytest.raises(psycopg.OperationalError):
                 login(user, "p")
-    assert {told(r)["user"]: (told(r)["sqlstate"], told(r).get("reason")) for r in records} == expected
-    assert {r.levelno for r in records} == {logging.WARNING}
-    assert all(told(r)["database"] == "d" and str(told(r)["address"]).startswith("127.0.0.1:") for r in records)
+    found = of(records, *expected)
+    assert {each["user"]: (each["sqlstate"], each.get("reason")) for each in found} == expected
+    assert {r.levelno for r in records if told(r).get("user") in expected} == {logging.WARNING}
+    assert all(each["database"] == "d" and str(each["address"]).startswith("127.0.0.1:") for each in found)
 
 
 @pytest.mark.parametrize("json_lines", [False, True])
