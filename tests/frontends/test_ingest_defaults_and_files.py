@@ -72,6 +72,32 @@ def test_a_key_that_is_only_a_value_or_inside_of_one_is_not_given(db: eddyline.C
     assert found == [(1, "name", "none"), (2, '"name": 1', "none"), (3, None, None)]
 
 
+def test_keys_may_have_any_letters(db: eddyline.Connection, tmp_path: Path) -> None:
+    db.execute("""CREATE TABLE k (id int, "größe (cm)" text DEFAULT 'none')""")
+    text = (
+        '{"id": 1, "größe (cm)": null}\n{"id": 2}\n{"id": 3, "gr\\u00f6ße (cm)": null}\n{"id": 4, "größe (cm)": "x"}\n'
+    )
+    (tmp_path / "a.jsonl").write_text(text, encoding="utf-8")
+    db.append("k", tmp_path / "a.jsonl")
+    assert db.execute("SELECT * FROM k ORDER BY id").fetchall() == [(1, None), (2, "none"), (3, None), (4, "x")]
+
+
+def test_what_is_not_utf_8_is_told_beside_defaults_too(db: eddyline.Connection, tmp_path: Path) -> None:
+    db.execute("CREATE TABLE k (a text DEFAULT 'none', b text)")
+    (tmp_path / "a.jsonl").write_bytes(b'{"b": "x"}\n{"b": "{\xe9"}\n{"a": "y", "b": "z"}\n')
+    with pytest.raises(eddyline.DataError) as caught:
+        db.append("k", tmp_path / "a.jsonl")
+    assert caught.value.sqlstate == "22021" and 'column "b", line 2 of' in str(caught.value.detail)
+
+
+def test_the_place_of_a_row_is_told_as_well_as_can_be(db: eddyline.Connection, tmp_path: Path) -> None:
+    wide = "x" * 200_000  # more than Python's reader takes
+    (tmp_path / "a.csv").write_text(f"id,name,at\n1,{wide},2026-01-05\n2,x,soon\n")
+    with pytest.raises(eddyline.DataError) as caught:
+        db.append("d", tmp_path / "a.csv")
+    assert 'column "at", row 2 of' in str(caught.value.detail)
+
+
 def test_upserted_rows_that_lack_a_key_take_its_default(db: eddyline.Connection) -> None:
     db.append("t", [{"id": 1, "name": "x"}, {"id": 2, "name": "y"}])
     db.upsert("t", [{"id": 1}, {"id": 2, "name": None}])

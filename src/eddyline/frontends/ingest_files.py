@@ -24,7 +24,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eddyline.adapter.ingest_rows import Incoming
-from eddyline.errors import InterfaceError, make_error
+from eddyline.errors import Error, InterfaceError, make_error
 from eddyline.repr.late_module import LateModule
 from eddyline.repr.types import Kind, SqlType, arrow_type
 
@@ -103,7 +103,10 @@ def _at_line(path: Path, lines: Callable[[Path], Iterator[int]]) -> Callable[[in
     """Where a row is.  ``lines``: of each row, the line that it ends on."""
 
     def place(row: int) -> str:
-        line = next(islice(lines(path), row, None), None)
+        try:
+            line = next(islice(lines(path), row, None), None)
+        except (OSError, csv.Error, Error):  # the file is another by now, or Python reads it less readily than Arrow
+            line = None
         return f'row {row + 1} of "{path}"' if line is None else f'line {line} of "{path}"'
 
     return place
@@ -162,13 +165,13 @@ def _says(path: Path, name: str, rows: int) -> Bools:
     """bool[rows]: whether an object has that key, which may be null there."""
     lines = [line for line in path.read_bytes().removeprefix(codecs.BOM_UTF8).split(b"\n") if line.strip()]
     if len(lines) != rows:  # some line has several
-        return np.array([name in found for _, found in _json_objects(path)], np.bool_)
+        return np.array([name in found for _, found in _json_objects(path, errors="replace")], np.bool_)
     texts = pa.array(lines, pa.large_binary())
     said = np.asarray(pc.match_substring_regex(texts, f'"{re.escape(name)}"\\s*:'.encode()))
     # Beyond plain objects that pattern may be a value's, or the key be written otherwise.
     nested = np.asarray(pc.count_substring(texts, b"{")) != 1
     for row in np.flatnonzero(nested | np.asarray(pc.match_substring(texts, b"\\"))):
-        said[row] = name in json.loads(lines[row])
+        said[row] = name in json.loads(lines[row].decode(errors="replace"))
     return said
 
 
