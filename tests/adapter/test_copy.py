@@ -169,3 +169,14 @@ def test_what_is_not_parquet(db: eddyline.Connection) -> None:
     with pytest.raises(eddyline.DataError) as caught:
         db.copy("COPY t FROM STDIN (FORMAT parquet)", b"hello")
     assert caught.value.sqlstate == "22P04"
+
+
+def test_a_file_in_another_encoding_is_copied_as_python_reads_it(db: eddyline.Connection, tmp_path: Path) -> None:
+    path = tmp_path / "latin.csv"
+    path.write_bytes("1,café\n".encode("latin-1"))
+    with pytest.raises(eddyline.NotSupportedError) as caught:
+        db.execute(f"COPY t FROM '{path}' (FORMAT csv, ENCODING 'latin1')")
+    assert caught.value.hint is not None and "opened with its encoding" in caught.value.hint
+    with path.open(encoding="latin-1") as file:
+        db.copy("COPY t FROM STDIN (FORMAT csv)", file)
+    assert rows(db) == [(1, "café")]

@@ -419,8 +419,14 @@ def test_values_that_are_no_data_are_refused_by_name(
     assert wide.execute("SELECT count(*) FROM w").fetchall() == [(0,)]
 
 
-@pytest.mark.parametrize("column", ["d", "ts", "iv", "s"])
-@pytest.mark.parametrize("missing", [pd.NaT, np.datetime64("NaT"), np.timedelta64("NaT")])
+@pytest.mark.parametrize(
+    ("column", "missing"),
+    [
+        *((column, pd.NaT) for column in ("d", "ts", "iv", "s")),
+        *((column, np.datetime64("NaT", "us")) for column in ("d", "ts", "s")),
+        ("iv", np.timedelta64("NaT", "us")),
+    ],
+)
 def test_not_a_time_is_null(wide: eddyline.Connection, column: str, missing: Any) -> None:
     wide.append("w", [{column: missing}, {column: None}])
     assert wide.execute(f"SELECT {column} FROM w").fetchall() == [(None,), (None,)]

@@ -52,8 +52,8 @@ _JSON_STRINGS: Final = _TEXTS | {
     Kind.BYTEA,
 }
 _HINTS: Final = {
-    ".csv": "Fields are separated by commas, and the first line names the columns; COPY … FROM reads other kinds "
-    "(DELIMITER ';', QUOTE, NULL, ENCODING).",
+    ".csv": "Fields are separated by commas, the first line names the columns, and texts are UTF-8; COPY … FROM reads "
+    "other kinds (DELIMITER ';', QUOTE, NULL), also from a file that is opened with another encoding.",
     ".jsonl": "Each line is one object.",
     ".ndjson": "Each line is one object.",
 }

@@ -151,7 +151,11 @@ def _value(option: AstNode, name: str, locate: Locate) -> Any:
     if name == "encoding":
         encoding = _text(option, name)
         if encoding.lower().replace("-", "").replace("_", "") not in ("utf8", "unicode"):
-            raise unsupported(f"encoding {encoding}", position=position)
+            raise unsupported(
+                f"encoding {encoding}",
+                position=position,
+                hint="Texts are UTF-8. In Python, copy() from STDIN takes a file that is opened with its encoding.",
+            )
         return encoding
     raise make_error("42601", f'option "{name}" not recognized', position=position)
 
