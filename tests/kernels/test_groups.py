@@ -1,12 +1,20 @@
-"""The group index against its twins and against a dict."""
+"""The group index against its twins."""
 
 from __future__ import annotations
 
+from random import Random
+
 import numpy as np
+import pyarrow as pa
 import pytest
 
+from eddyline.compute.operators.key_log import KeyLog
 from eddyline.kernels import groups
 from eddyline.kernels.groups import Int64s, UInt64s
+from eddyline.repr.types import BIGINT, BOOLEAN, DOUBLE, INTERVAL, NUMERIC, TEXT, SqlType
+from eddyline.testing.columns import random_column
+from eddyline.trace.columns import cell_kinds, describe
+from eddyline.trace.hasher import Hasher
 
 
 def index(slots: int) -> tuple[Int64s, Int64s, Int64s]:
@@ -47,7 +55,7 @@ def test_groups_are_numbered_in_the_order_of_their_first_rows(count: int, distin
 
 
 @pytest.mark.parametrize("distinct", [2, 300, 100_000])
-def test_the_index_splits_erases_and_finds_as_its_twin(distinct: int) -> None:
+def test_the_index_splits_and_erases_as_its_twin(distinct: int) -> None:
     rng = np.random.default_rng(distinct)
     keys = hashes(rng, 1500, distinct)
     fast, slow = index(1500), index(1500)
@@ -60,16 +68,57 @@ def test_the_index_splits_erases_and_finds_as_its_twin(distinct: int) -> None:
     groups.erase_slots(gone, fast[0], fast[1], keys, fast[2])
     groups.erase_slots_twin(gone, slow[0], slow[1], keys, slow[2])
     assert all(np.array_equal(a, b) for a, b in zip(fast[::2], slow[::2], strict=True))
-    live = set(range(1500)) - set(gone.tolist())
-    wanted = np.unique(keys)
-    found: dict[int, set[int]] = {int(k): set() for k in wanted}
-    after = np.full(len(wanted), -1, np.int64)
-    while len(wanted):
-        out, twin = np.empty(len(wanted), np.int64), np.empty(len(wanted), np.int64)
-        groups.find_slots(wanted, after, fast[0], fast[1], keys, fast[2], out)
-        groups.find_slots_twin(wanted, after, fast[0], fast[1], keys, fast[2], twin)
-        assert np.array_equal(out, twin)
-        for key, slot in zip(wanted[out >= 0].tolist(), out[out >= 0].tolist(), strict=True):
-            found[key].add(slot)
-        wanted, after = wanted[out >= 0], out[out >= 0]
-    assert found == {key: {s for s in live if int(keys[s]) == key} for key in found}
+    assert linked(fast[0], fast[1]) == set(range(1500)) - set(gone.tolist())
+
+
+def linked(head: Int64s, following: Int64s) -> set[int]:
+    """The slots in all chains."""
+    found: list[int] = []
+    for slot in head.tolist():
+        while slot >= 0:
+            found.append(slot)
+            slot = int(following[slot])
+    assert len(found) == len(set(found))
+    return set(found)
+
+
+@pytest.mark.parametrize("bits", [64, 5, 0])
+@pytest.mark.parametrize("types", [(TEXT,), (BIGINT, DOUBLE), (NUMERIC, INTERVAL, BOOLEAN), ()], ids=str)
+def test_keys_are_located_as_by_its_twin(types: tuple[SqlType, ...], bits: int) -> None:
+    """Batch after batch, with slots that are erased in between, and room that runs out in the middle."""
+    rng, hasher, kinds = Random(f"{types}{bits}"), Hasher(7, bits=bits), cell_kinds(types)
+    log = KeyLog(types)
+    head, following, state = index(4)
+    slot_hashes = np.zeros(4, np.uint64)
+    calls = 0
+    for rows in (1, 30, 0, 200, 5, 120):
+        asked = rows if types else min(rows, 1)
+        pool = tuple(random_column(t, max(1, rows // 3), rng) for t in types)
+        picked = pa.array([rng.randrange(max(1, rows // 3)) for _ in range(asked)], pa.int64())
+        columns = tuple(c.take(picked) for c in pool)
+        described = describe(columns, kinds)[None]
+        before = linked(head, following)
+        expected = groups.locate_keys_twin(log.descriptors, described, asked, before, log.rows)
+        table = np.full(1 << max(4, (2 * asked).bit_length()), -1, np.int64)
+        progress = np.array((0, 0, log.rows, log.rows), np.int64)
+        out = np.full((4, asked), -7, np.int64)
+        hashed = hasher.hash_described(described[0], asked)
+        while not groups.locate_keys(
+            log.descriptors, described, hashed, table, head, following, slot_hashes, state, progress, out
+        ):
+            calls += 1
+            more = int(progress[2]) + rng.randrange(1, 20)
+            head = np.concatenate((head, np.full(more, -1)))
+            following = np.concatenate((following, np.full(more, -1)))
+            slot_hashes = np.concatenate((slot_hashes, np.zeros(more, np.uint64)))
+        of_row, slots, firsts, fresh = expected
+        assert progress.tolist() == [asked, len(slots), log.rows + len(fresh), log.rows]
+        assert out[0].tolist() == of_row
+        assert out[1, : len(slots)].tolist() == slots
+        assert out[2, : len(slots)].tolist() == firsts
+        assert out[3, : len(fresh)].tolist() == fresh
+        assert linked(head, following) == before | set(range(log.rows, log.rows + len(fresh)))
+        log.append(columns, np.array(fresh, np.int64))
+        gone = np.array([s for s in sorted(linked(head, following)) if rng.random() < 0.3], np.int64)
+        groups.erase_slots(gone, head, following, slot_hashes, state)
+    assert calls or not types, "room ran out"

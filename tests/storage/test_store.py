@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -17,6 +18,7 @@ from eddyline.repr.time import EMPTY, Frontier, Time
 from eddyline.repr.types import INTEGER, TEXT
 from eddyline.storage.store import TableStore
 from eddyline.trace.hasher import Hasher
+from eddyline.trace.merge import Merge
 
 TYPES = (INTEGER, TEXT)
 Row = tuple[int | None, str | None]
@@ -392,3 +394,41 @@ def test_a_hold_of_everything_keeps_every_since_and_lets_go_of_it(store: TableSt
     while store.work(1 << 20):
         pass
     assert store.since("a") == store.since("b") == 4
+
+
+def test_a_large_commit_merges_after_everybody_has_been_told_of_it(
+    store: TableStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[str] = []
+    work = Merge.work
+
+    def counted(self: Merge, fuel_rows: int) -> int:
+        seen.append("merged")
+        return work(self, fuel_rows)
+
+    monkeypatch.setattr(Merge, "work", counted)
+    store.watch(lambda _: seen.append("told"))
+    rows, commits = 2_000, 20
+    for time in range(1, commits + 1):
+        seen.append("appended")
+        store.append({"b": batch([(time * rows + i, "x") for i in range(rows)])}, Time(time))
+    assert "merged" in seen
+    steps = [step for step in seen if step != "merged"]
+    assert steps == ["appended", "told"] * commits
+    assert all((before, after) != ("appended", "merged") for before, after in pairwise(seen))
+    assert store.size("b")[0] == commits * rows
+
+
+def test_a_merge_that_fails_fails_no_commit(store: TableStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(self: Merge, fuel_rows: int) -> int:
+        raise MemoryError
+
+    rows, commits = 2_000, 5
+    with monkeypatch.context() as patched:
+        patched.setattr(Merge, "work", fail)
+        for time in range(1, commits):
+            store.append({"b": batch([(time * rows + i, "x") for i in range(rows)])}, Time(time))
+    store.append({"b": batch([(commits * rows + i, "x") for i in range(rows)])}, Time(commits))
+    while store.work(1 << 16):
+        continue
+    assert sum(contents(store.snapshot("b", Time(commits))).values()) == commits * rows

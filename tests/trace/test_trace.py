@@ -459,6 +459,39 @@ def test_rows_that_stay_are_copied_once_per_level(monkeypatch: pytest.MonkeyPatc
     assert trace.runs <= (FAN - 1) * (levels + 1)
 
 
+def test_merges_are_left_to_idle_time_and_paid_by_inserts_where_there_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    layout, hasher, numbers = Layout((BIGINT,), (0,)), Hasher(1), np.random.default_rng(1)
+    merged: list[int] = []
+    work = Merge.work
+
+    def counted(self: Merge, fuel_rows: int) -> int:
+        before = self.left_rows
+        left = work(self, fuel_rows)
+        merged.append(before - self.left_rows)
+        return left
+
+    monkeypatch.setattr(Merge, "work", counted)
+    trace, rows = Trace(layout), 1000
+
+    def insert(rows: int) -> int:
+        """Rows merged by one more insert."""
+        merged.clear()
+        lower = trace.upper
+        batch = Batch.at(layout.types, (random_numbers(numbers, rows),), rows, Time(lower))
+        trace.insert(build(batch, layout, hasher, lower=lower, upper=lower + 1, since=0))
+        return sum(merged)
+
+    assert [insert(rows) for _ in range(FAN)] == [0] * FAN
+    eighth = FAN * rows // 8
+    assert [insert(eighth // 10) for _ in range(10)] == [0] * 10, "until that many rows have come it is left alone"
+    assert insert(eighth) == FAN * rows, "a busy writer ends it by itself"
+    for _ in range(FAN - 1):
+        insert(rows)
+    while trace.work(1000):
+        continue
+    assert insert(eighth // 10) == 0, "idle time has done it"
+
+
 def test_updates_that_since_has_passed_keep_a_trace_near_its_live_rows() -> None:
     layout, hasher = Layout((BIGINT, BIGINT), (0,)), Hasher(1)
     trace = Trace(layout)

@@ -159,6 +159,13 @@ class Cluster:
                 return found
         return None
 
+    def wait_sealed(self, index: str, at: Time, timeout_s: float, expired: Callable[[], bool]) -> bool | None:
+        """Waits on this thread until ``index`` has sealed ``at``: True if it had to and it has, so that it can be asked
+        once more; False if it has not within the time; None if there is nothing to wait for here, as where several
+        replicas are in this process and any may be the first."""
+        embedded = self._embedded
+        return embedded[0].wait_sealed(index, at, timeout_s, expired) if len(embedded) == 1 else None
+
     def expect(self, uuid: str, waiter: Waiter) -> None:
         """Where the answer of peek ``uuid`` goes, or why there will be none: 58000.
 

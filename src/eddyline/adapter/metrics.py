@@ -72,13 +72,18 @@ class DatabaseMetrics:
             if spent or phase == "walk":
                 self._phases[runtime, phase].record(spent)
 
-    def looked_up(self, runtime: str | None, nanoseconds: int) -> None:
-        """A statement was a quick lookup, which took so long and is its walk.  ``runtime``: None without one."""
+    def looked_up(self, runtime: str | None, nanoseconds: int, waited_ns: int = 0) -> None:
+        """A statement was a quick lookup, which took so long and is its walk, after a wait for its index to seal.
+
+        ``runtime``: None without one.
+        """
         with self._lock:
             self._statements["succeeded"] += 1
             self._reads["caller"] += 1
         if runtime is not None:
             self._phases[runtime, "walk"].record(nanoseconds)
+            if waited_ns:
+                self._phases[runtime, "wait_seal"].record(waited_ns)
 
     def statements(self) -> dict[str, int]:
         """By outcome."""

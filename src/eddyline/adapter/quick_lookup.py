@@ -20,6 +20,7 @@ from eddyline.adapter.engine import Engine
 from eddyline.adapter.outcome import ResultSet
 from eddyline.adapter.point_plan import AS_THEY_ARE, PointNode, Row, point_node
 from eddyline.adapter.prepare import Prepared
+from eddyline.adapter.read import SEAL_WAIT_S
 from eddyline.expr.arithmetic import INTEGER_LIMITS
 from eddyline.expr.ir import Literal, LiteralValue
 from eddyline.expr.literals import literal_from_python, literal_to_python
@@ -105,6 +106,16 @@ class QuickLookup:
         """As ``answer``: the rows alone, as Python values."""
         found = self._literals(engine, parameters, bounds)
         return None if found is None else self._ready(found[0])
+
+    def wait_sealed(self, engine: Engine, expired: Callable[[], bool]) -> bool:
+        """Waits, not for long, for a strict read's time; True if it had to, and it may be asked once more."""
+        at = self._newest(engine)
+        if at is None or self._cluster is None:
+            return False
+        waited = False
+        for index in self._node.indexes:
+            waited |= bool(self._cluster.wait_sealed(index, at, SEAL_WAIT_S, expired))
+        return waited
 
     def _literals(
         self, engine: Engine, parameters: Sequence[Any], bounds: ReadBounds

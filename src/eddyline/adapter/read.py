@@ -12,7 +12,9 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Final, NamedTuple
+
+import msgspec
 
 from eddyline.adapter.clusters import Cluster
 from eddyline.adapter.constant_rows import constant_rows, literal_column, raise_first
@@ -52,6 +54,7 @@ from eddyline.repr.time import EMPTY, Frontier, Time
 from eddyline.sql.catalog_view import CatalogView, unknown_cluster
 
 __all__ = [
+    "SEAL_WAIT_S",
     "FirstRows",
     "Interrupt",
     "ObjectDroppedError",
@@ -66,6 +69,8 @@ __all__ = [
 
 _transient_ids = itertools.count(1)
 _WAIT_SLICE_S = 0.05
+#: how long a read waits for its index by itself, before it has the replica wait: maintenance that keeps up takes less
+SEAL_WAIT_S: Final = 0.05
 _DROPPED = "an object of the statement was dropped meanwhile"
 
 
@@ -303,7 +308,7 @@ def _join_lookups(
             if peek.from_storage:
                 return _stored_rows(context, peek, at)
             asked = Peek(peek.index, "", at, peek.key_types, peek.literal_keys(), peek.mfp, bounds=wanted.bounds)
-            answer = context.cluster.answer_now(asked, context.interrupt.expired)
+            answer, _ = _answered_here(context, asked, at)
             return None if answer is None else _read_answer(answer, context, at, plan).rows
 
         rows = join_lookups(join, parameters, look)
@@ -359,17 +364,34 @@ def _stored_rows(context: ReadContext, peek: PeekPlan, at: Time) -> Batch:
 def _peek_index(
     context: ReadContext, plan: ReadPlan, peek: PeekPlan, as_of: Time | None, wanted: _Wanted
 ) -> ReadAnswer:
-    """Off the index: on this thread if it has sealed the time, else by the replica once it has."""
+    """Off the index: on this thread if it has sealed the time, or does so soon, else by the replica once it has."""
     engine = context.engine
     keys = peek.literal_keys()
     # Without a lock: should since pass the time meanwhile, nobody answers, and it is chosen again.
     at = choose_time(context, engine.collections, (peek.index,), plan.tables, as_of)
     limit, order, bounds = wanted.limit, wanted.order, wanted.bounds
     lookup = Peek(peek.index, "", at, peek.key_types, keys, peek.mfp, limit, order, bounds)
-    answer = context.cluster.answer_now(lookup, context.interrupt.expired)
+    answer, waited_ns = _answered_here(context, lookup, at)
     if answer is None:
         at, answer = _send_peek(context, plan, lookup, as_of)
+    if waited_ns and answer.phases is not None:
+        sealing = answer.phases.wait_seal_ns + waited_ns
+        phases = msgspec.structs.replace(answer.phases, wait_seal_ns=sealing)
+        answer = msgspec.structs.replace(answer, phases=phases)
     return _read_answer(answer, context, at, plan)
+
+
+def _answered_here(context: ReadContext, peek: Peek, at: Time) -> tuple[PeekResponse | None, int]:
+    """(the answer, found here, if the index has sealed ``at`` or does so soon; ns waited for that).  57014."""
+    cluster, expired = context.cluster, context.interrupt.expired
+    answer = cluster.answer_now(peek, expired)
+    if answer is not None:
+        return answer, 0
+    start = time.perf_counter_ns()
+    sealed = cluster.wait_sealed(peek.target, at, SEAL_WAIT_S, expired)
+    waited_ns = 0 if sealed is None else time.perf_counter_ns() - start
+    context.interrupt.check()
+    return cluster.answer_now(peek, expired) if sealed else None, waited_ns
 
 
 def _send_peek(context: ReadContext, plan: ReadPlan, peek: Peek, as_of: Time | None) -> tuple[Time, PeekResponse]:

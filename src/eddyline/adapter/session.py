@@ -78,8 +78,8 @@ class Session:
         self.statements = SessionStatements(
             engine, self._names, lambda: self._failed, self._fail_transaction, self.cursors
         )
-        self._asked = AskedLookups(engine)
         self._running = Running()
+        self._asked = AskedLookups(engine, self._running)
 
     # -- life -----------------------------------------------------------------------------------------------------
 

@@ -358,6 +358,11 @@ class InteractiveWorker:
             self._peek_log.took(time.perf_counter_ns() - began)
         return found
 
+    def slot_of(self, id: str) -> Slot | None:
+        """Where peer ``id`` is published.  Any thread."""
+        peer = self.traces.get(id)
+        return None if peer is None else peer.arrangement
+
     # -- end ------------------------------------------------------------------------------------------------------
 
     def at_rest(self) -> bool:

@@ -97,6 +97,10 @@ class Pair:
         """As ``Runtime.look_up``, likewise."""
         return self.interactive.look_up(id, at, probe)
 
+    def wait_sealed(self, id: str, at: Time, timeout_s: float, expired: Callable[[], bool]) -> bool | None:
+        """As ``Runtime.wait_sealed``, likewise."""
+        return self.interactive.wait_sealed(id, at, timeout_s, expired)
+
     def step(self, driven: int | None = None) -> bool:
         """Without threads: one step of each worker and lane, or of one: maintenance's first, then interactive's."""
         if driven is None:

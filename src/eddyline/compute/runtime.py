@@ -49,6 +49,25 @@ def _cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+#: how often a caller that waits for itself looks whether it still should
+_LOOK_S = 0.02
+
+
+class _Told:
+    """A flag that another thread sets once and one waits for: a bare lock, which costs less than an event."""
+
+    __slots__ = ("_lock", "tell")
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._lock.acquire()
+        #: sets it; one object, by which it is known
+        self.tell: Callable[[], None] = self._lock.release
+
+    def wait(self, timeout_s: float) -> bool:
+        return self._lock.acquire(timeout=timeout_s)
+
+
 class _Driven(Protocol):
     """A worker, or a lane of one: what one thread drives."""
 
@@ -140,6 +159,8 @@ class Runtime:
         #: of the workers that render
         self.measures = [worker.measures for worker in rendering]
         prefix = role.thread_prefix
+        #: of the interactive runtime: the workers that know what is published
+        self._fronts: Sequence[InteractiveWorker] = ()
         self._commanded: Sequence[_Commanded]
         self._driven: list[tuple[str, _Driven]]
         if role is Role.INTERACTIVE:
@@ -154,7 +175,7 @@ class Runtime:
                 )
                 for lane in rendering
             ]
-            self._commanded = fronts
+            self._commanded = self._fronts = fronts
             self._driven = [(f"{prefix}:{f.index}", f) for f in fronts]
             self._driven += [(f"{prefix}:{w.index}:heavy", w) for w in rendering]
         else:
@@ -235,6 +256,31 @@ class Runtime:
                 return None
             found += part
         return found
+
+    def wait_sealed(self, id: str, at: Time, timeout_s: float, expired: Callable[[], bool]) -> bool | None:
+        """Waits on the caller's thread until index ``id`` has sealed ``at``: True if it had to wait, and it has now.
+
+        False: it has not within ``timeout_s``, or ``expired`` says to give up.  None: there was nothing to wait for, or
+        it cannot be waited for here (an index that is not published yet, a runtime of another role, or one that is
+        driven).  Whoever has waited here reads at once; a peek would be handed to the worker's thread, and its answer
+        back.  Any thread.
+        """
+        slots = [front.slot_of(id) for front in self._fronts]
+        waits = [(slot, _Told()) for slot in slots if slot is not None and slot.started]
+        if not waits or len(waits) < len(slots) or not self._threads:
+            return None
+        deadline = time.monotonic() + timeout_s
+        try:
+            # All are asked before one is waited for: each may have to be told to catch up.
+            unsealed = [told for slot, told in waits if not slot.tell_sealed(at, told.tell)]
+            for told in unsealed:
+                while not told.wait(_LOOK_S):
+                    if self._stop.is_set() or expired() or time.monotonic() >= deadline:
+                        return False
+        finally:
+            for slot, told in waits:
+                slot.forget(told.tell)
+        return True if unsealed else None
 
     # -- driving --------------------------------------------------------------------------------------------------
 

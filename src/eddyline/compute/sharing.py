@@ -9,8 +9,9 @@ I1  maintenance registers the peer hold at publication, at the dataflow's as_of;
 I2  a reader that has dropped the peer before it is published leaves no hold behind;
 I3  a slot goes when both sides are done with it;
 I4  the point is updated before the reader is woken, and the reader registers what it waits for before it looks again:
-    no wake-up is lost, nobody polls, and no one is woken who does not wait;
-I5  one thread publishes and one reads (checked);
+    no wake-up is lost, nobody polls, and no one is woken who does not wait; the same for callers that wait by
+    themselves to read what is sealed (``tell_sealed``);
+I5  one thread publishes and one reads (checked); callers of any number look at what is published;
 I6  the slot of a dataflow that may not run yet is sealed nowhere, though the trace that it shares may be.
 """
 
@@ -97,6 +98,8 @@ class Slot:
         self.publisher_since = Frontier(MIN_TIME)
         #: the least time that the reader waits to see sealed
         self._awaited: Time | None = None
+        #: callers that wait for themselves: what tells each, and the time that it waits for
+        self._callers: dict[Callable[[], None], Time] = {}
 
     def frontier(self) -> Frontier:
         """Sealed up to here, rows and errors; past the until of its dataflow nothing is missing."""
@@ -125,9 +128,9 @@ class Slot:
 
     @property
     def awaited(self) -> bool:
-        """Whether the reader waits for a time that is not sealed."""
+        """Whether the reader, or a caller, waits for a time that is not sealed."""
         with self._lock:
-            return self._awaited is not None
+            return self._awaited is not None or bool(self._callers)
 
     def hold_gap_us(self) -> int:
         """How far the reader's position keeps the trace from compacting as the publisher's would; 0 if it does not."""
@@ -156,11 +159,39 @@ class Slot:
     def announce(self) -> None:
         """After the points have moved: wakes the reader if it waits for that."""
         with self._lock:
-            wake = self._awaited is not None and self.frontier() > self._awaited
+            frontier = self.frontier()
+            wake = self._awaited is not None and frontier > self._awaited
             if wake:
                 self._awaited = None
+            told = [tell for tell, time in self._callers.items() if frontier > time]
+            for tell in told:
+                del self._callers[tell]
+        for tell in told:
+            tell()
         if wake:
             self._wake_reader()
+
+    # -- any thread
+
+    def tell_sealed(self, time: Time, tell: Callable[[], None]) -> bool:
+        """True if ``time`` is sealed; if not, ``tell`` is called once when it is, unless ``forget`` is first.
+
+        ``tell`` is called on the publisher's thread and returns at once; it may be called while ``forget`` runs.
+        """
+        with self._lock:
+            if self.frontier() > time:
+                return True
+            first = self._awaited is None and not self._callers
+            self._callers[tell] = time
+            published = self._publisher is _Side.HERE
+        if first and published:
+            self._demand(self.id)
+        return False
+
+    def forget(self, tell: Callable[[], None]) -> None:
+        """Whoever ``tell`` tells waits no more.  Twice is harmless."""
+        with self._lock:
+            self._callers.pop(tell, None)
 
     # -- the reader's thread
 
@@ -177,7 +208,7 @@ class Slot:
         with self._lock:
             if self.frontier() > time:
                 return True
-            first = self._awaited is None
+            first = self._awaited is None and not self._callers
             self._awaited = time if self._awaited is None else min(time, self._awaited)
             published = self._publisher is _Side.HERE
         if first and published:  # later on the publisher knows, and a slot published later is looked at then

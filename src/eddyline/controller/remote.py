@@ -205,6 +205,10 @@ class RemoteReplica:
         """As ``answer_now``."""
         return None
 
+    def wait_sealed(self, _id: str, _at: Time, _timeout_s: float, _expired: Callable[[], bool]) -> bool | None:
+        """What the processes have sealed is not known here at once: send the peek."""
+        return None
+
     def measured(self, timeout: float) -> list[ProcessMeasures]:
         """What each process counts, by ordinal; nothing if one does not say so within ``timeout`` seconds."""
         with self._reported:

@@ -16,6 +16,8 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import Any
 
+import pyarrow as pa
+
 from eddyline.adapter.engine import Engine
 from eddyline.adapter.memory_size import bytes_of, memory_size
 from eddyline.adapter.provisioning import Provisioning
@@ -274,7 +276,8 @@ class Connection:
 
     def _table(self, table: str, data: object) -> Any:
         self._session.check_usable()
-        return incoming(data, self._session.column_types(table))
+        typed = isinstance(data, (pa.Table, pa.RecordBatch))  # it says by itself what its columns are
+        return incoming(data, {} if typed else self._session.column_types(table))
 
     # -- data out
 

@@ -55,6 +55,29 @@ def _gather_validity(descs: Any, item: Any, runs: Any, rows: Any, first: Any, st
             _set_bit(out, first + k - start)
 
 
+@subroutine
+def _gather_texts(
+    source: Any, source_offsets: Any, rows: Any, start: Any, stop: Any, values: Any, offsets: Any, written: Any
+) -> Any:
+    """Of one run, whose addresses need not be looked up for each pick; the bytes written so far."""
+    for k in range(start, stop):
+        at = source_offsets + 8 * rows[k]
+        begin = load_i64(at)
+        size = load_i64(at + 8) - begin
+        if size > 0:
+            copy_bytes(values + written, source + begin, size)
+            written += size
+        store_i64(offsets + 8 * (k - start + 1), written)
+    return written
+
+
+@subroutine
+def _gather_words(source: Any, rows: Any, start: Any, stop: Any, values: Any) -> None:
+    """The same for values of eight bytes."""
+    for k in range(start, stop):
+        store_i64(values + 8 * (k - start), load_i64(source + 8 * rows[k]))
+
+
 @kernel(VOID(RUNS, I64, read(I64), read(I64), I64, I64, I64, write(I64, 2)), short=True)
 def gather(
     descs: npt.NDArray[np.int64],
@@ -81,6 +104,11 @@ def gather(
                 run = runs[k]
                 if _get_bit(descs[run, item, 1], descs[run, item, 4] + rows[k]):
                     _set_bit(values, first + k - start)
+        elif kind in (BYTES, PADDED) and descs.shape[0] == 1:
+            outs[column, 3] = _gather_texts(
+                descs[0, item, 1], descs[0, item, 2], rows, start, stop, values, outs[column, 1] + 8 * first,
+                outs[column, 3],
+            )  # fmt: skip
         elif kind in (BYTES, PADDED):
             written = outs[column, 3]
             offsets = outs[column, 1]
@@ -106,6 +134,8 @@ def gather(
         elif kind == NUMERIC:
             for k in range(start, stop):
                 copy_bytes(values + 24 * (first + k - start), descs[runs[k], item, 1] + 24 * rows[k], 24)
+        elif descs.shape[0] == 1:
+            _gather_words(descs[0, item, 1], rows, start, stop, values + 8 * first)
         else:
             for k in range(start, stop):
                 copy_bytes(values + 8 * (first + k - start), descs[runs[k], item, 1] + 8 * rows[k], 8)

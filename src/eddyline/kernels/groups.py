@@ -3,35 +3,41 @@
 A *slot* is a group's number.  ``head[b]`` is the first slot of bucket *b* and ``following[s]`` the next one of its
 chain, -1 at the end.  ``state`` is ``[mask, split]``: buckets below ``split`` use one more bit of the hash than
 ``mask`` has.  Each insertion splits at most one bucket, so that no insertion pays for a rehash of the whole.
-Equal hashes are candidates only; the caller compares the keys.
+Equal hashes are candidates only: ``locate_keys`` compares the keys.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
+from eddyline.kernels.cells import cell, sql_key
 from eddyline.kernels.kernel import kernel, subroutine
-from eddyline.kernels.signatures import I64, U64, VOID, read, write
+from eddyline.kernels.row_order import ITEM_BYTES, compare_cells, is_null
+from eddyline.kernels.signatures import I64, RUNS, U64, VOID, read, write
 
 __all__ = [
     "buckets_in_use",
     "erase_slots",
     "erase_slots_twin",
-    "find_slots",
-    "find_slots_twin",
     "first_of_hash",
     "first_of_hash_twin",
     "insert_slots",
     "insert_slots_twin",
+    "locate_keys",
+    "locate_keys_twin",
     "number_groups",
     "number_groups_twin",
 ]
 
 Int64s = npt.NDArray[np.int64]
 UInt64s = npt.NDArray[np.uint64]
+
+#: spreads hashes whose high bits are the same
+_MIX: Final = np.uint64(0x9E3779B97F4A7C15)
 
 
 @subroutine
@@ -91,33 +97,132 @@ def number_groups_twin(leader: Int64s, numbers: Int64s, leaders: Int64s) -> int:
     return len(found)
 
 
-@kernel(VOID(read(U64), read(I64), read(I64), read(I64), read(U64), read(I64), write(I64)))
-def find_slots(hashes, after, head, following, slot_hashes, state, out):  # type: ignore[no-untyped-def]
-    """``out[i]``: the next slot of ``hashes[i]`` in its chain, -1 if there is none.
+@subroutine
+def _link(slot: Any, head: Any, following: Any, slot_hashes: Any, state: Any) -> None:
+    """Puts the slot first in its chain, and splits one bucket."""
+    bucket = _bucket(slot_hashes[slot], state[0], state[1])
+    following[slot] = head[bucket]
+    head[bucket] = slot
+    mask, old = state[0], state[1]
+    new = old + mask + 1
+    walk = head[old]
+    head[old] = -1
+    while walk >= 0:
+        then = following[walk]
+        target = new if np.int64(slot_hashes[walk] & np.uint64(2 * mask + 1)) == new else old
+        following[walk] = head[target]
+        head[target] = walk
+        walk = then
+    state[1] = old + 1
+    if state[1] > mask:
+        state[0] = 2 * mask + 1
+        state[1] = 0
 
-    ``after[i]``: the candidate to go on from, -1 to begin at the head of the chain.
+
+@subroutine
+def _keys_equal(items: Any, a: Any, i: Any, b: Any, j: Any) -> Any:
+    """Whether SQL calls two rows equal, NULLs too; ``a``, ``b``: the addresses of their ``items`` descriptors."""
+    for item in range(items):
+        p = a + ITEM_BYTES * item
+        q = b + ITEM_BYTES * item
+        i_null = is_null(p, i)
+        j_null = is_null(q, j)
+        if i_null or j_null:
+            if not (i_null and j_null):
+                return False
+        elif compare_cells(p, i, q, j) != 0:
+            return False
+    return True
+
+
+@kernel(
+    I64(
+        RUNS, RUNS, read(U64), write(I64), write(I64), write(I64), write(U64), write(I64), write(I64), write(I64, 2)
+    ),
+    short=True,
+)  # fmt: skip
+def locate_keys(keys, rows, hashes, table, head, following, slot_hashes, state, progress, out):  # type: ignore[no-untyped-def]
+    """The slot of each row's key; a key without one gets the next, which is linked in.
+
+    keys, rows: int64[1, items, WIDTH], the key of each slot that was there, and the rows.  hashes: uint64[n], of the
+    rows.  table: int64, a power of two of entries and at least 2 n, all -1 on entry; scratch.
+    ``progress``: [next row, groups so far, slots, slots that were there]; it returns 0 where one more slot has no room
+    in ``head``, ``following`` or ``slot_hashes``, to be called again with more, and 1 when it is done.
+    out: int64[4, n]: the group of each row, in the order of their first rows; of each group the slot and the first
+    row; the row of each new slot.  Expected O(n), times the keys that share one hash.
     """
-    for i in range(len(hashes)):
-        slot = following[after[i]] if after[i] >= 0 else head[_bucket(hashes[i], state[0], state[1])]
-        while slot >= 0 and slot_hashes[slot] != hashes[i]:
-            slot = following[slot]
-        out[i] = slot
+    items = rows.shape[1]
+    at_keys = np.int64(keys.ctypes.data)
+    at_rows = np.int64(rows.ctypes.data)
+    mask = np.uint64(len(table) - 1)
+    count = progress[1]
+    known = progress[3]
+    for i in range(progress[0], len(hashes)):
+        mixed = hashes[i] * _MIX
+        at = np.int64((mixed ^ (mixed >> np.uint64(32))) & mask)
+        group = table[at]
+        while group >= 0:
+            first = out[2, group]
+            if hashes[first] == hashes[i] and _keys_equal(items, at_rows, first, at_rows, i):
+                break
+            at = np.int64(np.uint64(at + 1) & mask)
+            group = table[at]
+        if group < 0:
+            # Slots that are new in this call have the keys of other groups.
+            slot = head[_bucket(hashes[i], state[0], state[1])]
+            while slot >= 0:
+                if slot < known and slot_hashes[slot] == hashes[i] and _keys_equal(items, at_keys, slot, at_rows, i):
+                    break
+                slot = following[slot]
+            if slot < 0:
+                slot = progress[2]
+                if slot == min(len(following), len(slot_hashes)) or state[0] + state[1] + 2 > len(head):
+                    progress[0] = i
+                    progress[1] = count
+                    return 0
+                slot_hashes[slot] = hashes[i]
+                _link(slot, head, following, slot_hashes, state)
+                out[3, slot - known] = i
+                progress[2] = slot + 1
+            group = count
+            table[at] = group
+            out[1, group] = slot
+            out[2, group] = i
+            count += 1
+        out[0, i] = group
+    progress[0] = len(hashes)
+    progress[1] = count
+    return 1
 
 
-def find_slots_twin(
-    hashes: UInt64s,
-    after: Int64s,
-    head: Int64s,
-    following: Int64s,
-    slot_hashes: UInt64s,
-    state: Int64s,
-    out: Int64s,
-) -> None:
-    for i, key_hash in enumerate(hashes.tolist()):
-        slot = int(following[after[i]]) if after[i] >= 0 else int(head[_bucket_twin(key_hash, state)])
-        while slot >= 0 and int(slot_hashes[slot]) != key_hash:
-            slot = int(following[slot])
-        out[i] = slot
+def locate_keys_twin(
+    keys: Int64s, rows: Int64s, count: int, linked: Iterable[int], known: int
+) -> tuple[list[int], list[int], list[int], list[int]]:
+    """(group of each of ``count`` rows, slots, first rows, rows of new slots); ``linked``: the slots that count."""
+    slot_of = {_key_twin(keys, slot): slot for slot in linked}
+    groups: dict[int, int] = {}
+    of_row: list[int] = []
+    slots: list[int] = []
+    firsts: list[int] = []
+    fresh: list[int] = []
+    for i in range(count):
+        key = _key_twin(rows, i)
+        if key not in slot_of:
+            slot_of[key] = known + len(fresh)
+            fresh.append(i)
+        slot = slot_of[key]
+        if slot not in groups:
+            groups[slot] = len(groups)
+            slots.append(slot)
+            firsts.append(i)
+        of_row.append(groups[slot])
+    return of_row, slots, firsts, fresh
+
+
+def _key_twin(described: Int64s, row: int) -> tuple[object, ...]:
+    """What tells the row's key from others, to SQL; NULL is None."""
+    values = [(int(item[0]), cell(item, row)) for item in described[0]]
+    return tuple(None if value is None else (sql_key(kind, value),) for kind, value in values)
 
 
 def _bucket_twin(key_hash: int, state: Int64s) -> int:
@@ -133,23 +238,7 @@ def insert_slots(first, stop, head, following, slot_hashes, state):  # type: ign
     head: at least ``buckets_in_use(state) + stop - first`` entries, those not in use -1.
     """
     for slot in range(first, stop):
-        bucket = _bucket(slot_hashes[slot], state[0], state[1])
-        following[slot] = head[bucket]
-        head[bucket] = slot
-        mask, old = state[0], state[1]
-        new = old + mask + 1
-        walk = head[old]
-        head[old] = -1
-        while walk >= 0:
-            then = following[walk]
-            target = new if np.int64(slot_hashes[walk] & np.uint64(2 * mask + 1)) == new else old
-            following[walk] = head[target]
-            head[target] = walk
-            walk = then
-        state[1] = old + 1
-        if state[1] > mask:
-            state[0] = 2 * mask + 1
-            state[1] = 0
+        _link(slot, head, following, slot_hashes, state)
 
 
 def insert_slots_twin(

@@ -19,6 +19,7 @@ wait for a writer.
 from __future__ import annotations
 
 import dataclasses
+import logging
 import threading
 import time as wall
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -28,7 +29,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from eddyline.errors import NoLongerReadableError, make_error
+from eddyline.errors import Error, NoLongerReadableError, make_error
 from eddyline.protocol.sources import Committed, Selection, SourceReader
 from eddyline.repr.batch import Batch
 from eddyline.repr.holds import Holds
@@ -49,6 +50,9 @@ from eddyline.trace.run import consolidate
 __all__ = ["PreparedCommit", "StorageHold", "StoreHold", "TableStore"]
 
 
+_log = logging.getLogger("eddyline.storage")
+
+
 @dataclass(frozen=True, slots=True)
 class PreparedCommit:
     """A commit that is in the traces and not visible.  ``rows``: what it changes, net, by table."""
@@ -62,6 +66,9 @@ class PreparedCommit:
 
 
 _RESTORED_ROWS = 1 << 16
+#: commits of so many rows merge by themselves, and how much for each row: about what its levels take
+_PAYING_ROWS = 1_024
+_FUEL_PER_ROW = 8
 
 
 class StorageHold:
@@ -377,6 +384,21 @@ class TableStore:
         touched = self._publish(written, prepared.time)
         rows = sum(commit.row_count() for _, commit in written)
         self._watchers.notify(Committed(frozenset(c.id for c, _ in written), touched, rows))
+        self._merge_behind(written)
+
+    def _merge_behind(self, written: Sequence[tuple[Collection, Commit]]) -> None:
+        """Pays for the merges of a commit once everybody has been told of it: they work while the writer merges.
+
+        A small one leaves that to idle time.
+        """
+        for collection, commit in written:
+            rows = commit.row_count()
+            if rows >= _PAYING_ROWS:
+                try:
+                    with collection.turn:
+                        collection.work(_FUEL_PER_ROW * rows)
+                except (Error, MemoryError) as problem:  # the commit is made; whoever merges next is told
+                    _log.warning("merging behind a commit failed: %s", problem)
 
     def take_back(self, prepared: PreparedCommit) -> None:
         """Undoes a commit that was not published, together with all later ones: its rows cancel at its own time."""

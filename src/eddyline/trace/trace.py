@@ -12,10 +12,12 @@ I4  no run reaches from below the lowest ``through`` hold to at or past it, unle
 of runs four times as long as the one below; FAN neighbours of one level (and whatever is shorter between them) merge at
 once, so that a row is copied once per level: half as often as by merging pairs, for about half as many runs more.
 That is for rows that stay.  Retractions that since has passed free space only where they meet what they take back: a
-run merges with all newer ones once these hold passed retractions of a quarter of its rows.  Each insert of n rows gives
-every merge in progress 4n + 1024 rows of fuel: a merge of M rows ends before M / 4 newer rows have come, so sizes stay
-geometric and runs logarithmic.  Rows that came and went in one run meet no other run that would make them vanish: such
-a run is rewritten alone, in idle time, once since has passed it.
+run merges with all newer ones once these hold passed retractions of a quarter of its rows.  A merge of M rows is left
+to idle time (``work``) until M / 8 newer rows have come: readers wait for what an insert brought and not for merges,
+which go on while somebody else has the turn.  From then on each insert of n rows gives it 8n + 1024 rows of fuel: it
+ends by the time that M / 4 newer rows have come, so sizes stay geometric and runs logarithmic, however busy the writer
+is.  Rows that came and went in one run meet no other run that would make them vanish: such a run is rewritten alone, in
+idle time, once since has passed it.
 
 Thread: one writer (insert, advance_upper, work).  Snapshots and handles: any thread.
 """
@@ -41,7 +43,9 @@ FAN: Final = 4
 #: newer runs merge into one at least so many times as long as what they retract of it
 _RETRACTED_SHARE: Final = 4
 _TINY_ROWS: Final = 64
-_FUEL_PER_ROW: Final = 4
+_FUEL_PER_ROW: Final = 8
+#: a merge is left to idle time until one newer row in so many of its own has come
+_GRACE_SHARE: Final = 8
 _FUEL_ROWS: Final = 1024
 #: a run is rewritten alone if at least one in so many of its updates is a retraction that since has passed
 _REWRITE_SHARE: Final = 4
@@ -58,6 +62,8 @@ class Trace:
         self._set = RunSet(layout, ())
         # merges in progress by the identity of their first input; writer's thread only
         self._merges: dict[int, Merge] = {}
+        # how many newer rows each of them waits for idle time, by the same key
+        self._grace: dict[int, int] = {}
         # the identities of all their inputs
         self._inputs: set[int] = set()
         # the present runs that ``_begin_rewrite`` has looked at, by identity; writer's thread only
@@ -123,13 +129,12 @@ class Trace:
             reach, tiny_runs = self._reach if tiny else None, self._tiny_runs + tiny
             self._replace(self._set.appended(run), run.upper)
             self._reach, self._tiny_runs = reach, tiny_runs
+            if self._merges:
+                self._pay(len(run))
             # Nothing can be due because of one more tiny run: those are looked at when they are folded.
             if self._fold_tiny() or len(run) > _TINY_ROWS or self._debt_rows:
                 self._changed = True
                 self._begin_merges()
-            owed = min(self._owed_fuel_rows, _OWED_FUEL_ROWS)
-            self._owed_fuel_rows -= owed
-            self._fuel_all(_FUEL_PER_ROW * len(run) + _FUEL_ROWS + owed)
         else:
             self.advance_upper(run.upper)
 
@@ -274,7 +279,9 @@ class Trace:
         return id(self._set.runs[position]) in self._inputs
 
     def _begin(self, runs: tuple[Run, ...]) -> None:
-        self._merges[id(runs[0])] = Merge(self.layout, runs, self._since)
+        merge = Merge(self.layout, runs, self._since)
+        self._merges[id(runs[0])] = merge
+        self._grace[id(runs[0])] = merge.left_rows // _GRACE_SHARE
         self._inputs.update(map(id, runs))
 
     def _begin_merges(self) -> None:
@@ -360,10 +367,15 @@ class Trace:
                 self._begin((run,))
                 return
 
-    def _fuel_all(self, fuel_rows: int) -> None:
-        """Gives every merge in progress ``fuel_rows``."""
+    def _pay(self, rows: int) -> None:
+        """An insert of ``rows`` pays for the merges in progress, but for those that idle time may still get to."""
+        owed = min(self._owed_fuel_rows, _OWED_FUEL_ROWS)
+        self._owed_fuel_rows -= owed
         for key, merge in list(self._merges.items()):
-            merge.work(fuel_rows)
+            self._grace[key] -= rows
+            if self._grace[key] >= 0 and not owed:
+                continue
+            merge.work(_FUEL_PER_ROW * rows + _FUEL_ROWS + owed)
             if merge.done:
                 self._finish(key, merge)
 
@@ -378,7 +390,7 @@ class Trace:
 
     def _finish(self, key: int, merge: Merge) -> None:
         """Swaps the result in for the inputs; their memory goes with the last snapshot that holds them."""
-        del self._merges[key]
+        del self._merges[key], self._grace[key]
         self._inputs.difference_update(map(id, merge.runs.runs))
         runs = self._set.runs
         at = runs.index(merge.runs.runs[0])

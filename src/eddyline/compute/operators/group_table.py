@@ -17,9 +17,10 @@ import pyarrow as pa
 from eddyline.compute.operators.growable import grown
 from eddyline.compute.operators.key_log import KeyLog
 from eddyline.compute.state_size import StateSize
-from eddyline.kernels.groups import buckets_in_use, erase_slots, find_slots, first_of_hash, insert_slots, number_groups
+from eddyline.kernels.groups import buckets_in_use, erase_slots, first_of_hash, insert_slots, locate_keys, number_groups
 from eddyline.repr.batch import Int64s
 from eddyline.repr.types import SqlType
+from eddyline.trace.columns import SHORT_BYTES, SHORT_ROWS, cell_kinds, describe, varlen_bytes
 from eddyline.trace.compare import rows_equal
 from eddyline.trace.hasher import Hasher
 
@@ -28,6 +29,7 @@ __all__ = ["GroupTable", "group_rows"]
 UInt64s = npt.NDArray[np.uint64]
 
 _COMPACT_ROWS = 4096  # dead slots that are not worth a compaction
+_ROOM = 256  # new slots that there is room for before anybody knows of them
 
 
 def group_rows(columns: Sequence[pa.Array], types: Sequence[SqlType], hashes: UInt64s) -> tuple[Int64s, Int64s]:
@@ -73,6 +75,7 @@ class GroupTable:
 
     def __init__(self, types: Sequence[SqlType], hasher: Hasher) -> None:
         self._types = tuple(types)
+        self._kinds = cell_kinds(self._types)
         self._hasher = hasher
         self._keys = KeyLog(self._types)
         self._head = np.full(16, -1, np.int64)
@@ -100,17 +103,35 @@ class GroupTable:
 
         The image of a new key is that of its first row.  O(rows), independent of ``size``.
         """
-        # Without columns all rows are one group: one hash is enough.
-        hashes = self._hasher.hash_rows(columns, self._types, rows if columns else min(rows, 1))
-        if not columns:
-            groups, leaders = np.zeros(rows, np.int64), np.zeros(min(rows, 1), np.int64)
-        else:
-            groups, leaders = group_rows(columns, self._types, hashes)
-        slots = self._find(columns, leaders, hashes[leaders])
-        missing = np.flatnonzero(slots < 0)
-        if len(missing):
-            slots[missing] = self._append(columns, leaders[missing], hashes[leaders[missing]])
-        return groups, slots
+        asked = rows if columns else min(rows, 1)  # without columns all rows are one group: one of them is enough
+        described = describe(columns, self._kinds)
+        short = asked <= SHORT_ROWS and sum(varlen_bytes(described, asked)) <= SHORT_BYTES
+        hashes = self._hasher.hash_described(described, asked)
+        table = np.full(1 << max(4, (2 * asked - 1).bit_length()), -1, np.int64)
+        out = np.empty((4, asked), np.int64)
+        progress = np.array((0, 0, self.size, self.size), np.int64)
+        locate = locate_keys.short if short else locate_keys
+        self._make_room(self.size, asked)
+        while not locate(
+            self._keys.descriptors,
+            described[None],
+            hashes,
+            table,
+            self._head,
+            self._following,
+            self._hashes,
+            self._state,
+            progress,
+            out,
+        ):
+            self._make_room(int(progress[2]), asked - int(progress[0]))
+        _, found, size, _ = progress.tolist()
+        if size > self.size:
+            self._keys.append(columns, out[3, : size - self.size])
+            self._alive = grown(self._alive, size)
+            self._alive[self.size : size] = True
+            self.size = size
+        return out[0] if columns else np.zeros(rows, np.int64), out[1, :found]
 
     def keys(self, slots: Int64s) -> tuple[pa.Array, ...]:
         """The key columns of ``slots``."""
@@ -141,29 +162,13 @@ class GroupTable:
         self._link(len(kept))
         return kept
 
-    def _find(self, columns: Sequence[pa.Array], rows: Int64s, hashes: UInt64s) -> Int64s:
-        """The slot of each row's key, -1 where there is none."""
-        slots = np.full(len(rows), -1, np.int64)
-        todo = np.arange(len(rows), dtype=np.int64)
-        candidates = slots.copy()
-        while len(todo):
-            found = np.empty(len(todo), np.int64)
-            find_slots(hashes[todo], candidates, self._head, self._following, self._hashes, self._state, found)
-            todo, found = todo[found >= 0], found[found >= 0]
-            same = self._keys.equal(found, columns, rows[todo])
-            slots[todo[same]] = found[same]
-            todo, candidates = todo[~same], found[~same]
-        return slots
-
-    def _append(self, columns: Sequence[pa.Array], rows: Int64s, hashes: UInt64s) -> Int64s:
-        first, stop = self.size, self.size + len(rows)
-        self._keys.append(columns, rows)
-        self._hashes = grown(self._hashes, stop)
-        self._hashes[first:stop] = hashes
-        self._following = grown(self._following, stop, -1)
-        self._alive = grown(self._alive, stop)
-        self._link(stop)
-        return np.arange(first, stop)
+    def _make_room(self, slots: int, rows: int) -> None:
+        """For new slots of some of the next rows, behind ``slots``, and for the buckets that they split."""
+        new = min(rows, _ROOM)
+        slots += new
+        self._head = grown(self._head, buckets_in_use(self._state) + new, -1)
+        self._hashes = grown(self._hashes, slots)
+        self._following = grown(self._following, slots, -1)
 
     def _link(self, stop: int) -> None:
         self._head = grown(self._head, buckets_in_use(self._state) + stop - self.size, -1)

@@ -11,7 +11,6 @@ import pyarrow as pa
 from eddyline.compute.operators.growable import grown
 from eddyline.kernels import cells
 from eddyline.kernels.gather import OUT, gather, sizes
-from eddyline.kernels.rows import pairs_equal
 from eddyline.repr.batch import Int64s
 from eddyline.repr.types import SqlType, arrow_type
 from eddyline.trace.columns import (
@@ -87,6 +86,11 @@ class KeyLog:
     def nbytes(self) -> int:
         return sum(column.nbytes for column in self._columns)
 
+    @property
+    def descriptors(self) -> Int64s:
+        """int64[1, columns, WIDTH], of all rows, until the next ``append``: see ``kernels.cells``."""
+        return self._descriptors
+
     def append(self, columns: Sequence[pa.Array], picked: Int64s) -> None:
         """Adds the rows ``picked`` of ``columns``, in that order.  O(picked), amortised."""
         count = len(picked)
@@ -119,22 +123,6 @@ class KeyLog:
         if not len(rows):
             return tuple(pa.array([], arrow_type(t)) for t in self._types)
         return gather_columns(self._types, self._kinds, self._descriptors, 0, np.zeros(len(rows), np.int64), rows)
-
-    def equal(self, rows: Int64s, columns: Sequence[pa.Array], other: Int64s) -> npt.NDArray[np.bool_]:
-        """Whether SQL calls row ``rows[i]`` and row ``other[i]`` of ``columns`` equal (NULLs equal)."""
-        result = np.ones(len(rows), np.uint8)
-        if self._types and len(rows):
-            (pairs_equal.short if len(rows) <= SHORT_ROWS else pairs_equal)(
-                self._descriptors,
-                rows,
-                describe(columns, self._kinds)[None],
-                np.zeros(len(rows), np.int64),
-                other,
-                np.ones(len(self._kinds), np.uint8),
-                0,
-                result,
-            )
-        return result.view(np.bool_)
 
     def _described(self) -> Int64s:
         """int64[1, columns, WIDTH]: see ``kernels.cells``."""
