@@ -396,6 +396,23 @@ def test_a_quick_lookup_does_little(text: str, kernels: int) -> None:
         assert 0 < calls[0] < 90 * (1 + kernels // 3), calls
 
 
+def test_a_row_that_has_just_changed_is_looked_up_quickly(answers: Answers) -> None:
+    """Its earlier states are in the history of the index, and are added up on the way."""
+    answers.db.executescript(
+        "CREATE TABLE t (k int, v int); CREATE VIEW s AS SELECT k, sum(v) AS s FROM t GROUP BY k; CREATE INDEX ON s (k)"
+    )
+    answers.db.wait_hydrated("s_k_idx", timeout=20)
+    text, total = "SELECT s FROM s WHERE k = $1", 0
+    for change in range(40):
+        answers.db.execute("INSERT INTO t VALUES (1, $1)", [change])
+        total += change
+        for _ in range(3 if change == 0 else 1):  # it is sealed then, so that nothing but the history is in the way
+            assert answers.db.execute(text, [1]).fetchall() == [(total,)]
+        before = answers.quick
+        assert answers.db.execute(text, [1]).fetchall() == [(total,)]
+        assert answers.quick == before + 1, change
+
+
 def test_a_closed_session_and_a_closed_database_say_so(people: Answers) -> None:
     text = "SELECT name FROM city WHERE id = $1"
     other = people.db.session()

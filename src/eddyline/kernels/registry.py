@@ -14,6 +14,7 @@ from eddyline.kernels import (
     hashing,
     loose_sums,
     numeric,
+    picked,
     plain_numbers,
     prefix,
     reduce,
@@ -27,8 +28,8 @@ __all__ = ["KERNELS", "MODULES"]
 
 #: the files that hold kernels
 MODULES: Final = (
-    build, copyscan, floatmath, floatsum, gather, groups, hashing, loose_sums, numeric, plain_numbers, prefix, reduce,
-    rows, search, wire,
+    build, copyscan, floatmath, floatsum, gather, groups, hashing, loose_sums, numeric, picked, plain_numbers, prefix,
+    reduce, rows, search, wire,
 )  # fmt: skip
 
 _NAMED: Final = [value for module in MODULES for value in vars(module).values() if isinstance(value, Kernel)]

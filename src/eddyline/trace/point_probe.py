@@ -13,6 +13,7 @@ import numpy as np
 
 from eddyline.kernels import cells
 from eddyline.kernels.hashing import hash_rows
+from eddyline.kernels.picked import net_picked
 from eddyline.kernels.rows import pairs_equal
 from eddyline.kernels.search import SEARCH_STATE, probe
 from eddyline.repr.types import ELEMENT_KINDS, Kind, SqlType
@@ -23,8 +24,10 @@ from eddyline.trace.snapshot import Snapshot
 
 __all__ = ["MOST_ROWS", "Found", "PointProbe", "point_probe"]
 
-#: candidates that a probe takes
+#: rows that a probe finds
 MOST_ROWS: Final = 64
+#: updates that it looks at for them: a key that changes all the time has many in a second of history
+_MOST_UPDATES: Final = 1024
 #: room for one value: of a fixed width, or of variable length with its two offsets
 _FIXED_BYTES: Final = 32
 _LONGEST_BYTES: Final = 256
@@ -34,7 +37,7 @@ _Encode = Callable[[object], bytes]
 
 
 class Found(NamedTuple):
-    """Row ``row`` of ``run``, ``diff`` times."""
+    """Row ``row`` of ``run``, ``diff`` times, which is positive."""
 
     run: Run
     row: int
@@ -106,10 +109,11 @@ class PointProbe:
         self._state = np.zeros(SEARCH_STATE, np.int64)
         self._begin = np.array((0, 0, -1), np.int64)
         self._cursors = np.zeros(0, np.int64)
-        self._out = np.empty((5, MOST_ROWS), np.int64)
+        self._out = np.empty((5, _MOST_UPDATES), np.int64)
         self._outs = tuple(self._out)
         self._ones = tuple(out[:1] for out in self._outs)
-        self._equal = np.empty(MOST_ROWS, np.uint8)
+        self._equal = np.empty(_MOST_UPDATES, np.uint8)
+        self._few = np.empty(128, np.int64)
 
     def set_key(self, values: Sequence[object]) -> bool:
         """The key to look for: literals of the columns' types, none NULL.  False: one is too long."""
@@ -126,8 +130,9 @@ class PointProbe:
         return True
 
     def find(self, snapshot: Snapshot, below: int) -> list[Found] | None:
-        """The rows with the key and their updates before time ``below``; None if they are more than ``MOST_ROWS``, or
-        if one is a retraction, so that they would have to be netted.
+        """The rows with the key, after their updates before time ``below``.
+
+        None: they come more than ``MOST_ROWS`` times, have more than ``_MOST_UPDATES`` updates, or are no multiset.
         """
         stacked = snapshot.stacked
         heads = stacked.heads
@@ -146,11 +151,15 @@ class PointProbe:
         outs = self._ones if count == 1 else tuple(out[:count] for out in self._outs)
         equal = self._equal[:count]
         pairs_equal.short(self._keys, outs[0], stacked.key_descs, outs[1], outs[2], self._null_safe, 0, equal)
-        found = []
-        _, numbers, rows, _, diffs = self._out[:, :count].tolist()
-        for number, row, diff, same in zip(numbers, rows, diffs, equal.tolist(), strict=True):
-            if same:
-                if diff <= 0:
-                    return None
-                found.append(Found(stacked.runs[number], row, diff))
-        return found
+        runs, rows, diffs = outs[1], outs[2], outs[4]
+        if count > MOST_ROWS and diffs.sum() > MOST_ROWS:  # adding up would be for nothing
+            return None
+        if count == 1:
+            left = 1 if equal[0] and diffs[0] > 0 else 0 if not equal[0] else -1
+        else:
+            table = self._few if count < len(self._few) else np.empty(2 * _MOST_UPDATES, np.int64)
+            left = net_picked.short(heads, stacked.descs, equal, runs, rows, diffs, table)
+        if not 0 <= left <= MOST_ROWS:
+            return None
+        found = zip(runs[:left].tolist(), rows[:left].tolist(), diffs[:left].tolist(), strict=True)
+        return [Found(stacked.runs[run], row, diff) for run, row, diff in found]
