@@ -317,7 +317,7 @@ class Snapshot:
             if status == 1:
                 break
             capacity *= 2
-        found = np.ascontiguousarray(np.concatenate(pieces, axis=1))
+        found = np.ascontiguousarray(pieces[0] if len(pieces) == 1 else np.concatenate(pieces, axis=1))
         columns = gather_columns(
             layout.types, cell_kinds(layout.types), runs.descs, len(layout.order), found[1], found[2]
         )

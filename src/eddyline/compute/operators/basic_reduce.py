@@ -69,7 +69,7 @@ class BasicReduceOperator(RecomputeOperator):
         return rows
 
     def compute(self, groups: Groups, starts: UInt64s | None) -> GroupOutput:
-        found = self.state.rows_of(groups.keys, groups.count)
+        found = self.state.rows_of(groups.keys, groups.hashes)
         # The group number stands where the time would: rows cancel within their group.
         rows = consolidate(Batch(self.state.types, found.columns, found.probe_rows, found.diffs), self.context.hasher)
         counts = np.zeros(groups.count, np.int64)

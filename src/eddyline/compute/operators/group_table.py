@@ -38,7 +38,7 @@ def group_rows(columns: Sequence[pa.Array], types: Sequence[SqlType], hashes: UI
     Cost: O(n), times the number of distinct keys that share one hash.
     """
     rows = len(hashes)
-    if not columns:
+    if not columns or rows == 1:
         return np.zeros(rows, np.int64), np.zeros(min(rows, 1), np.int64)
     leader = _first_of_hash(hashes)
     safe = [True] * len(types)

@@ -59,12 +59,15 @@ class KeyedState:
     def hashes(self, keys: Sequence[pa.Array], rows: int) -> npt.NDArray[np.uint64]:
         return self._hasher.hash_rows(keys, self._key_types, rows)
 
-    def rows_of(self, keys: Sequence[pa.Array], rows: int) -> Matches:
-        """All updates of the groups with these keys (NULLs equal), not consolidated, in the order of the keys."""
+    def rows_of(self, keys: Sequence[pa.Array], hashes: npt.NDArray[np.uint64]) -> Matches:
+        """All updates of the groups with these keys (NULLs equal), not consolidated, in the order of the keys.
+
+        ``hashes``: of the keys, as ``hashes`` gives them.
+        """
         return self._trace.snapshot().probe(
             keys,
             self._key_types,
-            self.hashes(keys, rows),
+            hashes,
             below=EMPTY,
             null_safe=[True] * len(self._key_types),
         )
@@ -72,8 +75,8 @@ class KeyedState:
     def first_rows(
         self,
         keys: Sequence[pa.Array],
+        hashes: npt.NDArray[np.uint64],
         limits: Int64s | None,
-        rows: int,
         starts: npt.NDArray[np.uint64] | None = None,
     ) -> OrderedRows:
         """The first rows of each group in the layout's order, ``limits`` counted in multiplicities.
@@ -83,7 +86,7 @@ class KeyedState:
         Logarithmic in the state plus the rows walked; rows that are gone and were walked over are paid by merging.
         """
         found = self._trace.snapshot().ordered_group(
-            keys, self._key_types, self.hashes(keys, rows), below=EMPTY, limits=limits, starts=starts
+            keys, self._key_types, hashes, below=EMPTY, limits=limits, starts=starts
         )
         if found.dead_rows:
             self._trace.add_debt(found.dead_rows)

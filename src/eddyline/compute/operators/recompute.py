@@ -34,13 +34,17 @@ __all__ = ["GroupOutput", "Groups", "RecomputeOperator"]
 
 @dataclass(frozen=True, slots=True)
 class Groups:
-    """Distinct keys, in the order of their numbers."""
+    """Distinct keys, in the order of their numbers, and their hashes."""
 
     keys: tuple[pa.Array, ...]
-    count: int
+    hashes: UInt64s
+
+    @property
+    def count(self) -> int:
+        return len(self.hashes)
 
     def take(self, numbers: Int64s) -> Groups:
-        return Groups(tuple(take_values(c, numbers) for c in self.keys), len(numbers))
+        return Groups(tuple(take_values(c, numbers) for c in self.keys), self.hashes[numbers])
 
 
 class GroupOutput(NamedTuple):
@@ -106,6 +110,10 @@ class RecomputeOperator(SealedOperator):
         if not len(rows):
             return
         groups, of_row = self._groups([rows.columns[k] for k in self._key], len(rows))
+        if rows.times.min() == rows.times.max():
+            self._round(groups, rows, of_row, np.full(groups.count, rows.times[0]))
+            yield
+            return
         segments = cut_segments(of_row, groups.count, rows.times)
         rank = np.arange(len(segments)) - segments.starts[segments.group]
         rounds = int(rank.max()) + 1
@@ -133,7 +141,8 @@ class RecomputeOperator(SealedOperator):
     def _groups(self, keys: Sequence[pa.Array], rows: int) -> tuple[Groups, Int64s]:
         hashes = self.state.hashes(keys, rows)
         of_row, leaders = group_rows(keys, self._key_types, hashes)
-        return Groups(tuple(take_values(c, leaders) for c in keys), len(leaders)), of_row
+        groups = Groups(tuple(keys), hashes)
+        return (groups if len(leaders) == len(hashes) else groups.take(leaders)), of_row
 
     def _round(self, groups: Groups, rows: Batch, of_row: Int64s, times: Int64s) -> None:
         """``times[g]``: the time at which group *g* takes its rows."""
@@ -157,17 +166,18 @@ class RecomputeOperator(SealedOperator):
 
     def _shown_of(self, groups: Groups) -> GroupOutput:
         """What the groups show, each row once, by ascending group."""
-        found = self.shown.rows_of(groups.keys, groups.count)
+        found = self.shown.rows_of(groups.keys, groups.hashes)
+        if len(found) <= 1:  # nothing to cancel, nor to sort
+            return GroupOutput(found.probe_rows, found.columns, found.diffs)
         # The group number stands where the time would: rows cancel within their group.
         rows = consolidate(Batch(self.types, found.columns, found.probe_rows, found.diffs), self.context.hasher)
         rows = rows.take(np.argsort(rows.times, kind="stable"))
         return GroupOutput(rows.times, rows.columns, rows.diffs)
 
     def _emit(self, after: GroupOutput, times: Int64s, before: GroupOutput | None) -> None:
-        new = Batch(self.types, after.columns, times[after.groups], after.diffs)
-        parts = [new]
+        changes = Batch(self.types, after.columns, times[after.groups], after.diffs)
         if before is not None and len(before.groups):
-            parts.insert(0, Batch(self.types, before.columns, times[before.groups], -before.diffs))
-        changes = consolidate(Batch.concat(self.types, parts), self.context.hasher)
+            old = Batch(self.types, before.columns, times[before.groups], -before.diffs)
+            changes = consolidate(Batch.concat(self.types, [old, changes]), self.context.hasher)
         self.shown.insert(changes)
         self.output.send(changes)

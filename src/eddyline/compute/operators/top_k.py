@@ -52,7 +52,7 @@ class TopKOperator(RecomputeOperator):
     def compute(self, groups: Groups, starts: UInt64s | None) -> GroupOutput:
         stop = None if self._limit is None else self._offset + self._limit
         limits = None if stop is None else np.full(groups.count, stop, np.int64)
-        found = self.state.first_rows(groups.keys, limits, groups.count, starts)
+        found = self.state.first_rows(groups.keys, groups.hashes, limits, starts)
         kept, diffs = rows_in_window(found.groups, found.multiplicities, self._offset, stop)
         return GroupOutput(found.groups[kept], tuple(take_values(c, kept) for c in found.columns), diffs)
 
@@ -66,6 +66,8 @@ class TopKOperator(RecomputeOperator):
         item = self._order[0]
         least = np.full(groups.count, np.iinfo(np.uint64).max, np.uint64)
         for numbers, column in ((of_row, rows.columns[item.column]), (shown.groups, shown.columns[item.column])):
+            if not len(numbers):
+                continue
             prefixes = sort_prefix(column, self.types[item.column], desc=item.desc, nulls_first=item.nulls_first)
             np.minimum.at(least, numbers, prefixes)
         return least
@@ -75,6 +77,8 @@ class TopKOperator(RecomputeOperator):
             return np.ones(groups.count, np.bool_)
         if self._limit == 0:
             return np.zeros(groups.count, np.bool_)
+        if not len(shown.groups):
+            return np.ones(groups.count, np.bool_)
         full = np.bincount(shown.groups, weights=shown.diffs, minlength=groups.count) >= self._limit
         if not full.any():
             return ~full
