@@ -20,6 +20,7 @@ from eddyline.trace.hasher import Hasher
 from eddyline.trace.net import net_updates
 from eddyline.trace.run import Run, Uint64s
 from eddyline.trace.snapshot import Snapshot
+from eddyline.trace.totals import MOST_ROWS, read_runs, settled
 
 __all__ = ["Pace", "walk_at", "walk_keys"]
 
@@ -81,9 +82,15 @@ def walk_at(snapshot: Snapshot, time: Time, pace: Pace, hasher: Hasher) -> Itera
     Requires since <= ``time``, and a layout without ORDER BY (unchecked).  Rows that are gone do not appear, negative
     multiplicities do; a row that was never retracted may come apart, its multiplicities add up.  A slice may be empty;
     it is longer only where more updates have equal hashes.
-    Cost: per slice O(its updates, and runs × log(rows)).
+    Cost: per slice O(its updates, and runs × log(rows)); what fits into one slice, and has been read before, costs the
+    updates that have come since.
     """
-    ranges = [_Range(number, run, 0, len(run)) for number, run in _readable(snapshot, time)]
+    readable = _readable(snapshot, time)
+    if all(len(run) <= MOST_ROWS for _, run in readable) and any(run.retractions for _, run in readable):
+        runs = [run for _, whole in readable if (run := settled(whole, time)) is not None]
+        if sum(map(len, runs)) <= pace.rows:
+            return read_runs(snapshot.layout, runs, time)
+    ranges = [_Range(number, run, 0, len(run)) for number, run in readable]
     return _slices(snapshot, ranges, time, pace, hasher)
 
 

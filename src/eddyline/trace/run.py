@@ -37,7 +37,7 @@ from eddyline.trace.columns import (
 from eddyline.trace.hasher import Hasher
 from eddyline.trace.order import prefixes_of
 
-__all__ = ["Layout", "Run", "Uint64s", "build_run", "consolidate", "hashes_of", "sort_order", "summed_rows"]
+__all__ = ["Layout", "Run", "Total", "Uint64s", "build_run", "consolidate", "hashes_of", "sort_order", "summed_rows"]
 
 Uint64s = npt.NDArray[np.uint64]
 
@@ -57,6 +57,13 @@ class Layout(NamedTuple):
     order: tuple[SortItem, ...] = ()
 
 
+class Total(NamedTuple):
+    """What the updates of a run come to from ``time`` on: ``run``, all at that time; None: nothing."""
+
+    time: int
+    run: Run | None
+
+
 class Run:
     """Updates with lower <= time < upper (before advancing to ``since``); see the module's invariants."""
 
@@ -73,6 +80,7 @@ class Run:
         "lower",
         "since",
         "times",
+        "total",
         "upper",
         "value_hashes",
     )
@@ -103,6 +111,8 @@ class Run:
         self.upper = upper
         self.since = since
         self._retractions = self._nbytes = -1
+        #: once somebody has asked (``totals``); any thread
+        self.total: Total | None = None
         #: runs of one level are within a factor of four in length
         self.level = len(times).bit_length() >> 1
         described = describe(columns, cell_kinds(layout.types)) if descriptors is None else descriptors
