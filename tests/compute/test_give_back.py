@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from pathlib import Path
 
@@ -9,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from eddyline.compute import worker
-from eddyline.compute.give_back import GIVE_BACK_AFTER_NS, give_back
+from eddyline.compute import give_back as module
+from eddyline.compute.give_back import GIVE_BACK_AFTER_NS, GiveBack, give_back
 from eddyline.repr.batch import Batch
 from eddyline.repr.time import Time
 from tests.compute.runtime_harness import PAIR, Harness, indexed
@@ -28,8 +29,8 @@ def _indexed_table(rows: int) -> Harness:
 
 def test_memory_is_given_back_a_while_after_the_drop_of_what_held_much(monkeypatch: pytest.MonkeyPatch) -> None:
     calls: Counter[str] = Counter()
-    monkeypatch.setattr(worker, "give_back", lambda: calls.update(["given back"]))
-    monkeypatch.setattr(worker, "WORTHWHILE_BYTES", 48 * 1000)
+    monkeypatch.setattr(module, "give_back", lambda: calls.update(["given back"]))
+    monkeypatch.setattr(module, "_WORTHWHILE_BYTES", 48 * 1000)
     for rows, expected in ((900, 0), (1100, 1)):
         harness = _indexed_table(rows)
         assert not calls
@@ -39,6 +40,54 @@ def test_memory_is_given_back_a_while_after_the_drop_of_what_held_much(monkeypat
         for _ in range(2 * GIVE_BACK_AFTER_NS // harness.tick):
             harness.solo.step()
         assert calls["given back"] == expected
+
+
+def test_memory_is_given_back_when_many_changes_were_worked_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: Counter[str] = Counter()
+    monkeypatch.setattr(module, "give_back", lambda: calls.update(["given back"]))
+    monkeypatch.setattr(module, "_WORTHWHILE_ROWS", 500)
+    harness = _indexed_table(100)
+    for expected in (0, 0, 0, 0, 1, 1):
+        for _ in range(2 * GIVE_BACK_AFTER_NS // harness.tick):
+            harness.solo.step()
+        assert calls["given back"] == expected
+        column = pa.array(np.arange(100) + 1000 * harness.time)
+        harness.commit({"t": Batch.at(PAIR, (column, column), 100, Time(harness.time + 1))})
+        harness.settle()
+
+
+class _Clock:
+    def __init__(self) -> None:
+        self.ns = 0
+
+    def __call__(self) -> int:
+        return self.ns
+
+
+def test_who_goes_on_changing_rows_does_not_put_it_off_and_does_not_pay_for_it_all_the_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clock, given = _Clock(), list[int]()
+
+    def takes_a_hundredth_of_a_second() -> None:
+        given.append(clock.ns)
+        clock.ns += 10_000_000
+
+    monkeypatch.setattr(module, "give_back", takes_a_hundredth_of_a_second)
+    free = GiveBack(clock)
+    assert free.left_s() is None
+    while clock.ns < 10_000_000_000:
+        free.worked(10_000)
+        free.run()
+        clock.ns += 100_000_000
+    assert len(given) == 5, "a two-hundredth of the time"
+    assert min(b - a for a, b in itertools.pairwise(given)) >= 2_000_000_000
+    left = free.left_s()
+    assert left is not None
+    clock.ns += int(left * 1e9)
+    free.run()
+    assert len(given) == 6, "what was worked off last goes back as well"
+    assert free.left_s() is None
 
 
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="the resident size is read from there")

@@ -35,7 +35,7 @@ from eddyline.compute.dataflow import Dataflow
 from eddyline.compute.exchange import Mailboxes, Message
 from eddyline.compute.exports import IndexExport
 from eddyline.compute.frozen import FrozenIndex
-from eddyline.compute.give_back import GIVE_BACK_AFTER_NS, WORTHWHILE_BYTES, give_back
+from eddyline.compute.give_back import GiveBack
 from eddyline.compute.held_bytes import HeldBytes
 from eddyline.compute.inbox import Inbox, Taken
 from eddyline.compute.lane import BindImport, ContinuePeek, Item, PeekOfLog, ReconcileReads, RenderRead
@@ -175,10 +175,7 @@ class Worker:
         self._peers: set[str] = set()
         #: the slots of published indexes
         self._slots: dict[str, Slot] = {}
-        #: what dropped views held, since memory was given back last
-        self._dropped_bytes = 0
-        #: when it is to be given back, if that is worth while
-        self._give_back_ns: int | None = None
+        self._free_memory = GiveBack(clock)
         #: published indexes that a reader waits for
         self._wanted: set[str] = set()
         self._wanted_views = WantedViews(storage, self._exporters, self._agenda)
@@ -220,7 +217,10 @@ class Worker:
         moved |= self.log.seal_if_due(self._agenda.steady_waits)
         moved |= self._activate()
         moved |= self._walk()
-        return moved or self._merge() or self._give_back()
+        if moved or self._merge():
+            return True
+        self._free_memory.run()
+        return False
 
     def _deliver(self, messages: list[Message]) -> bool:
         for message in messages:
@@ -242,6 +242,8 @@ class Worker:
             self._outrun[dataflow] = None
 
     def _commits(self, taken: Taken) -> None:
+        if self.index == self._mailboxes.first:
+            self._free_memory.worked(taken.commit_rows)
         if taken.closed_times:
             for dataflow in self._agenda:
                 self._agenda.schedule_alone(dataflow)
@@ -368,13 +370,6 @@ class Worker:
             and self.role is not Role.INTERACTIVE
             and self._storage.work(_MERGE_FUEL_ROWS)
         )
-
-    def _give_back(self) -> bool:
-        """With nothing else to do: the memory of what was dropped a while ago; False, for nothing is left to do."""
-        if self._give_back_ns is not None and self._clock() >= self._give_back_ns:
-            self._dropped_bytes, self._give_back_ns = 0, None
-            give_back()
-        return False
 
     # -- commands -------------------------------------------------------------------------------------------------
 
@@ -663,9 +658,7 @@ class Worker:
         for other in dataflow.upstream:
             other.downstream.discard(dataflow)
         if dataflow.description.dataflow_class is DataflowClass.MAINTAINED:
-            self._dropped_bytes += dataflow.held_bytes()
-            if self._dropped_bytes >= WORTHWHILE_BYTES:
-                self._give_back_ns = self._clock() + GIVE_BACK_AFTER_NS
+            self._free_memory.dropped(dataflow.held_bytes())
         dataflow.close()
         for id in dataflow.exports:
             self._held.forget(id)
@@ -780,11 +773,8 @@ class Worker:
 
     def _idle_s(self) -> float | None:
         """How long it may rest if nothing comes; None: for ever."""
-        waiting = self.log.idle_s()
-        if self._give_back_ns is None:
-            return waiting
-        left = max(self._give_back_ns - self._clock(), 0) / 1e9
-        return left if waiting is None else min(left, waiting)
+        waits = (self.log.idle_s(), self._free_memory.left_s())
+        return min((w for w in waits if w is not None), default=None)
 
     def close(self) -> None:
         """Drops every dataflow; the worker is not used any more."""
