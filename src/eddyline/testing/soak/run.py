@@ -17,9 +17,9 @@ import psycopg
 from eddyline.testing.soak.clients import SETUP, Client, Faults
 from eddyline.testing.soak.served_process import ServedProcess, Usage
 
-__all__ = ["SoakFigures", "soak"]
+__all__ = ["STEPS_PER_S", "SoakFigures", "soak"]
 
-_STEPS_PER_S = 60.0
+STEPS_PER_S = 60.0
 _SAMPLE_S = 0.5
 _SETTLING_S = 30.0
 #: longer than logs may lag
@@ -64,18 +64,31 @@ class SoakFigures:
 
 
 def soak(
-    seconds: float, clients: int, seed: int, *, report: Callable[[str], object] = lambda line: None
+    seconds: float,
+    clients: int,
+    seed: int,
+    *,
+    steps_per_s: float = STEPS_PER_S,
+    report: Callable[[str], object] = lambda line: None,
 ) -> SoakFigures:
-    """``clients`` connections for so long, all against a database in a directory."""
+    """``clients`` connections for so long, all against a database in a directory.
+
+    ``steps_per_s``: of all clients, each of which waits that long between its own.
+    """
     with tempfile.TemporaryDirectory(prefix="eddyline-soak-") as folder:
         with ServedProcess(Path(folder) / "live.eddy") as served:
-            figures = asyncio.run(_soak(served, seconds, clients, seed, report))
+            figures = asyncio.run(_soak(served, seconds, clients, seed, steps_per_s, report))
         figures.server_errors, figures.status = served.errors, served.status
     return figures
 
 
 async def _soak(
-    served: ServedProcess, seconds: float, count: int, seed: int, report: Callable[[str], object]
+    served: ServedProcess,
+    seconds: float,
+    count: int,
+    seed: int,
+    steps_per_s: float,
+    report: Callable[[str], object],
 ) -> SoakFigures:
     async with await _connect(served) as connection:
         await connection.execute(SETUP)
@@ -83,7 +96,7 @@ async def _soak(
     before = served.usage()
     faults: Faults = Counter()
     stop = asyncio.Event()
-    clients = [Client(n, served.port, seed, count / _STEPS_PER_S, faults) for n in range(1, count + 1)]
+    clients = [Client(n, served.port, seed, count / steps_per_s, faults) for n in range(1, count + 1)]
     running = [asyncio.create_task(client.run(stop)) for client in clients]
     samples: list[int] = []
     begun = time.monotonic()
