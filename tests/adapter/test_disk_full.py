@@ -189,3 +189,29 @@ def test_writers_side_by_side_lose_nothing_acknowledged_on_a_disk_that_is_full_n
     assert sorted(again.execute("SELECT x FROM t").fetchall()) == [(-1,), *expected]
     assert sorted(again.execute("SELECT x, y FROM pairs").fetchall()) == pairs
     again.close()
+
+
+def test_a_database_is_opened_and_read_on_a_full_disk_and_written_once_there_is_room(files: TornFiles) -> None:
+    db = opened(files)
+    db.executescript(
+        "CREATE TABLE t (x int PRIMARY KEY, y text); INSERT INTO t VALUES (1, 'a'), (2, 'b');"
+        "CREATE MATERIALIZED VIEW sums AS SELECT sum(x) AS s FROM t; CREATE INDEX i ON t (y)"
+    )
+    left = files.kill()
+    db.close()
+    left.faults = Faults(fail=FULL.fail)
+    again = opened(left)
+    assert rows(again, "SELECT * FROM t") == [(1, "a"), (2, "b")]
+    assert rows(again, "SELECT s FROM sums") == [(3,)]
+    assert rows(again, "SELECT x FROM t WHERE y = 'b'") == [(2,)]
+    for statement in ("INSERT INTO t VALUES (3, 'c')", "DROP INDEX i"):
+        with pytest.raises(DatabaseError) as caught:
+            again.execute(statement)
+        assert caught.value.sqlstate == "53100"
+    left.faults = Faults()
+    again.execute("INSERT INTO t VALUES (3, 'c')")
+    assert rows(again, "SELECT s FROM sums") == [(6,)]
+    crashed = left.crash(random.Random(1))
+    again.close()
+    with opened(crashed) as found:
+        assert rows(found, "SELECT * FROM t") == [(1, "a"), (2, "b"), (3, "c")]

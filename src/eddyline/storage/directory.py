@@ -18,6 +18,10 @@ that was stopped while another took the directory over may go on in the midst of
 nothing: its log file is followed by another one, and is put in a file of its own before it counts, so that neither a
 write nor a cut that was under way changes it (``_detach``); a file that it begins has a lower epoch, whatever its
 number.
+
+*A full disk.*  Where there is no room to carry parts over, the log file that has them is kept; where there is none for
+a log file either, the first commit begins it, and until then the directory is read.  Such an opener's epoch stands
+nowhere yet: therefore whoever cannot be sure to be the only one left skips one, and must have room for a log file.
 """
 
 from __future__ import annotations
@@ -31,7 +35,7 @@ from dataclasses import dataclass
 import msgspec
 import pyarrow as pa
 
-from eddyline.errors import make_error
+from eddyline.errors import Error, make_error
 from eddyline.repr.batch import Batch
 from eddyline.storage.files import Files, corrupted, file_error
 from eddyline.storage.frames import FrameReader
@@ -99,7 +103,7 @@ class Opened:
         self.log = log
         self.state = log.state
         self._files = files
-        self._spans = (*log.state.logs, log.present)
+        self._spans = (*log.state.logs, log.present) if log.present.number else log.state.logs
 
     def rows(self) -> Iterator[tuple[str, Batch]]:
         """All updates of all tables that are there: (table, a part of its rows), in no order.
@@ -135,10 +139,13 @@ class Opened:
 def open_directory(files: Files, *, log_file_bytes: int = LOG_FILE_BYTES) -> Opened:
     """Opens the directory, which is made if nothing is there.
 
+    On a full disk it is opened all the same, and commits fail until there is room.
+
     Raises 55006 while it is open elsewhere, 0A000 for a newer format, 42809 for something else than a database, XX001
-    where a file is damaged, and ``file_error``'s where the system refuses.
+    where a file is damaged, 53100 where the disk is full and a directory is to be made, or was taken from somebody who
+    may live on, and ``file_error``'s where the system refuses.
     """
-    with _system_errors("open", files.title):
+    with _told_of_space(), _system_errors("open", files.title):
         lock = files.lock()
         try:
             recovered = _recover(files, sole=lock.sole) if is_database(files) else _no_state()
@@ -148,18 +155,17 @@ def open_directory(files: Files, *, log_file_bytes: int = LOG_FILE_BYTES) -> Ope
             carried = _carried(files, recovered) if recovered.end < log_file_bytes // 2 else None
             logs = recovered.spans() if carried is None else recovered.state.logs
             state = msgspec.structs.replace(recovered.state, logs=logs)
-            log = DurableLog(
-                files, lock, state=state, epoch=recovered.epoch + 1, spans=Spans(), file_bytes=log_file_bytes
-            )
-            keep = {rows_name(t.rows.number) for t in state.tables.values() if t.rows is not None}
-            keep |= {log_name(span.number) for span in state.logs}
+            epoch = recovered.epoch + (1 if lock.sole else 2)
+            log = DurableLog(files, lock, state=state, epoch=epoch, spans=Spans(), file_bytes=log_file_bytes)
             numbered = [name for name in files.names() if _NUMBERED.fullmatch(name)]
             # A name that a crash left is never used for something else before it is gone.
             used = [int(name[:12]) for name in numbered]
             state.next_file = max([state.next_file, *(number + 1 for number in used)])
-            log.begin(carried or ())
+            _begin(log, recovered, carried, waits=lock.sole and not fresh)
             if fresh:
                 write_format(files)
+            keep = {rows_name(t.rows.number) for t in log.state.tables.values() if t.rows is not None}
+            keep |= {log_name(span.number) for span in log.state.logs}
             log.discard(name for name in numbered if name not in keep)
             log.remove_leftover()
             lock.settle()
@@ -167,6 +173,29 @@ def open_directory(files: Files, *, log_file_bytes: int = LOG_FILE_BYTES) -> Ope
             lock.release()
             raise
     return Opened(files, log)
+
+
+def _begin(log: DurableLog, recovered: Recovered, carried: list[memoryview] | None, *, waits: bool) -> None:
+    """Begins the log, with what there is room for.  ``waits``: it may be left to the first commit."""
+    try:
+        log.begin(carried or ())
+        return
+    except Error as problem:
+        if not _is_space(problem) or not (carried or waits):
+            raise
+    if not log.present.number and carried:
+        log.state = msgspec.structs.replace(log.state, logs=recovered.spans())
+        try:
+            log.begin(())
+        except Error as problem:
+            if not _is_space(problem) or not waits:
+                raise
+    if not log.present.number:
+        _log.warning('the disk of directory "%s" is full: it can be read, and written once there is room', log.title)
+
+
+def _is_space(problem: Error) -> bool:
+    return problem.sqlstate == "53100"
 
 
 def _carried(files: Files, recovered: Recovered) -> list[memoryview]:
@@ -422,6 +451,17 @@ def _understood(title: str, offset: int) -> Iterator[None]:
         yield
     except (msgspec.MsgspecError, pa.ArrowException, KeyError, ValueError) as error:
         raise corrupted(title, f"The frame at byte {offset} is not understood: {error}") from error
+
+
+@contextmanager
+def _told_of_space() -> Iterator[None]:
+    try:
+        yield
+    except Error as problem:
+        if not _is_space(problem):
+            raise
+        hint = "Free some space, and open the directory again: nothing in it was changed."
+        raise make_error("53100", problem.message, detail=problem.detail, hint=hint) from problem
 
 
 @contextmanager

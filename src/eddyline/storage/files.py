@@ -220,9 +220,11 @@ class _OsLock:
         return str(os.fstat(self._fd).st_ino)
 
     def _write(self, *lines: object) -> None:
-        """A process that is killed in the midst of it leaves a file that says less."""
-        os.ftruncate(self._fd, 0)
-        os.pwrite(self._fd, "".join(f"{line}\n" for line in lines).encode("ascii"), 0)
+        """In the room that the file has, since a full disk may give no other.  A process that is killed in the midst of
+        it leaves a third line, or the inode of another file, which both say less."""
+        text = "".join(f"{line}\n" for line in lines).encode("ascii")
+        os.pwrite(self._fd, text, 0)
+        os.ftruncate(self._fd, len(text))
 
     def _lines(self) -> list[str]:
         return os.pread(self._fd, 64, 0).decode("ascii", "replace").split()

@@ -161,8 +161,13 @@ class DurableLog:
         self.pins = 0
 
     @property
+    def title(self) -> str:
+        """How messages call the directory."""
+        return self._files.title
+
+    @property
     def present(self) -> LogSpan:
-        """The file that is written to, as far as it is safe."""
+        """The file that is written to, as far as it is safe; number 0 before one was begun."""
         return LogSpan(self._number, self._end)
 
     def held(self) -> bool:
@@ -350,7 +355,8 @@ class DurableLog:
         if self._file is not None and self._synced < self._end and not self._uncertain:
             self._sync_old()
         logs = self.state.logs
-        if self._file is not None and self.spans.tables(self._number, self.state):
+        # While it is opened nobody knows yet who needs which file.
+        if self._file is not None and (not self.spans.complete or self.spans.tables(self._number, self.state)):
             logs = (*logs, LogSpan(self._number, self._end))
         file, number = self._create_file()
         state = msgspec.structs.replace(self.state, logs=logs, next_file=number + 1)
