@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from eddyline.expr.ir import AggregateCall, And, Call, Cast, Expr, Literal, Or, SortKey
 from eddyline.plan.blocks import Block
 from eddyline.plan.facts import NO_FACTS, CatalogFacts, IndexFacts
@@ -25,7 +27,7 @@ from eddyline.plan.rewrites.drop_empty import drop_empty
 from eddyline.plan.rewrites.factor_disjunctions import factor_disjunctions
 from eddyline.plan.rewrites.fuse import fuse
 from eddyline.plan.rewrites.narrow import narrow_block
-from eddyline.plan.rewrites.order_joins import order_joins
+from eddyline.plan.rewrites.order_joins import _Order, _Tree, order_joins
 from eddyline.plan.rewrites.push_filters import push_filters
 from eddyline.plan.rewrites.push_semi_joins import push_semi_joins
 from eddyline.plan.rewrites.simplify_distinct import simplify_distinct
@@ -368,3 +370,25 @@ def test_a_semi_joined_input_is_a_filtered_one() -> None:
     after = order_joins(tree, NO_FACTS)
     assert isinstance(after, Project) and isinstance(after.input, Join) and isinstance(after.input.left, Join)
     assert after.input.left.left == few
+
+
+class _Counted(_Order):
+    """``asked``: how often the columns that link two inputs were looked for."""
+
+    asked = 0
+
+    def _equated(self, chosen: frozenset[int], i: int) -> tuple[frozenset[int], frozenset[int]]:
+        self.asked += 1
+        return super()._equated(chosen, i)
+
+
+@pytest.mark.parametrize("star", [False, True])
+@pytest.mark.parametrize("inputs", [10, 40])
+def test_what_is_joined_first_is_found_by_asking_each_link_a_few_times(inputs: int, star: bool) -> None:
+    """A chain of references, or a star, all of them filtered."""
+    tables = [Filter(Get(f"t{i}", (INTEGER, INTEGER)), (gt(1, lit(0)),)) for i in range(inputs)]
+    links = tuple(eq(1 if star else 2 * i - 1, 2 * i) for i in range(1, inputs))
+    tree = _Tree(tuple(tables), links, tuple(range(2 * inputs)), tuple(range(inputs)))
+    order = _Counted(tree, CatalogFacts((), {f"t{i}": ((0,),) for i in range(inputs)}))
+    assert len(order.reductions()) == (0 if star else inputs - 2)
+    assert order.asked <= 3 * inputs

@@ -14,6 +14,7 @@ other.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import reduce
 from typing import NamedTuple, TypeAlias
 
@@ -51,8 +52,12 @@ def _reorder(node: Relation, facts: CatalogFacts) -> Relation:
     flat = run_steps(_flatten(node))
     if len(flat.inputs) < 3:
         return node
-    tree = _with_dimensions_reduced(flat, facts)
-    order = _Order(tree, facts).choose() if len(tree.inputs) > 2 else (0, 1)
+    flat = flat._replace(shapes=tuple(range(len(flat.inputs))))
+    ordering = _Order(flat, facts)
+    tree = _reduced(flat, ordering.reductions())
+    if tree is not flat:
+        ordering = _Order(tree, facts)
+    order = ordering.choose() if len(tree.inputs) > 2 else (0, 1)
     if order == tuple(range(len(flat.inputs))):
         return node
     if reduce(lambda a, b: (a, b), [tree.shapes[i] for i in order]) == _shape_of(node):
@@ -79,32 +84,29 @@ def _shape_of(relation: Relation) -> _Shape:
     return run_steps(shape(relation))
 
 
-def _with_dimensions_reduced(flat: _Tree, facts: CatalogFacts) -> _Tree:
-    """The tree with each input that another one refers to by a unique key joined to a filtered one that is linked to
-    nothing else, and that it refers to by a unique key itself; until there is none.  O(inputs³ × predicates)."""
-    tree = flat._replace(shapes=tuple(range(len(flat.inputs))))
-    while (pair := _Order(tree, facts).reducible()) is not None:
-        tree = _joined(tree, *pair)
-    return tree
-
-
-def _joined(tree: _Tree, i: int, j: int) -> _Tree:
-    """The tree with input ``j`` joined to ``i``, in its place."""
-    owners = _owners(tree)
-    both = [c for k in (i, j) for c, owner in enumerate(owners) if owner == k]
-    inside = {c: at for at, c in enumerate(both)}
-    own = [p for p in tree.predicates if columns_of(p) and columns_of(p) <= inside.keys()]
-    joined = Join(
-        JoinKind.INNER, tree.inputs[i], tree.inputs[j], tuple(map_columns(p, inside.__getitem__) for p in own)
-    )
-    kept = [k for k in range(len(tree.inputs)) if k != j]
-    columns = [c for k in kept for c in (both if k == i else [c for c, o in enumerate(owners) if o == k])]
-    place = {c: at for at, c in enumerate(columns)}
+def _reduced(flat: _Tree, pairs: Sequence[tuple[int, int]]) -> _Tree:
+    """The tree with the second input of each pair joined to the first, in its place.  O(pairs × predicates)."""
+    if not pairs:
+        return flat
+    columns: list[list[int]] = [[] for _ in flat.inputs]
+    for c, owner in enumerate(_owners(flat)):
+        columns[owner].append(c)
+    inputs, shapes, waiting = list(flat.inputs), list(flat.shapes), list(flat.predicates)
+    for i, j in pairs:
+        columns[i] = [*columns[i], *columns[j]]
+        inside = {c: at for at, c in enumerate(columns[i])}
+        own = [bool(columns_of(p)) and columns_of(p) <= inside.keys() for p in waiting]
+        on = tuple(map_columns(p, inside.__getitem__) for p, its in zip(waiting, own, strict=True) if its)
+        waiting = [p for p, its in zip(waiting, own, strict=True) if not its]
+        inputs[i], shapes[i] = Join(JoinKind.INNER, inputs[i], inputs[j], on), (shapes[i], shapes[j])
+    gone = {j for _, j in pairs}
+    kept = [i for i in range(len(inputs)) if i not in gone]
+    place = {c: at for at, c in enumerate(c for i in kept for c in columns[i])}
     return _Tree(
-        tuple(joined if k == i else tree.inputs[k] for k in kept),
-        tuple(map_columns(p, place.__getitem__) for p in tree.predicates if p not in own),
-        tuple(place[c] for c in tree.output),
-        tuple((tree.shapes[i], tree.shapes[j]) if k == i else tree.shapes[k] for k in kept),
+        tuple(inputs[i] for i in kept),
+        tuple(map_columns(p, place.__getitem__) for p in waiting),
+        tuple(place[c] for c in flat.output),
+        tuple(shapes[i] for i in kept),
     )
 
 
@@ -173,24 +175,39 @@ class _Order:
             rest.remove(following)
         return tuple(order)
 
-    def reducible(self) -> tuple[int, int] | None:
-        """The first input, with the first one that is to be joined to it before all others."""
-        numbers = range(len(self._tree.inputs))
-        if len(numbers) < 3:
-            return None
-        for i in numbers:
-            for j in numbers:
-                others = [k for k in numbers if k not in (i, j)]
-                if (
-                    i != j
-                    and self._own_filter[j] < 2
-                    and self._refers(i, j)
-                    and not any(j in touched and k in touched for touched in self._touched for k in others)
-                    and any(self._refers(k, i) for k in others)
-                    and not any(self._has_index(i, self._equalities(frozenset({k}), i)) for k in others)
-                ):
-                    return i, j
-        return None
+    def reductions(self) -> list[tuple[int, int]]:
+        """Which inputs are joined first, each to the one before it: see the module's text.  O(inputs × predicates)."""
+        near = self._neighbours()
+        referring: dict[int, list[int]] = {}
+        rank = list(self._own_filter)
+        pairs: list[tuple[int, int]] = []
+        waiting = [j for j in range(len(rank)) if rank[j] < 2 and len(near[j]) == 1]
+        while waiting:
+            j = waiting.pop()
+            (i,) = near[j]
+            if i not in referring:
+                referring[i] = [k for k in near[i] if self._refers(k, i)]
+            others = [k for k in referring[i] if k != j and k in near[i]]
+            if not others or not self._refers(i, j) or self._is_indexed(i, others):
+                continue
+            pairs.append((i, j))
+            near[i].remove(j)
+            rank[i] = min(rank[i], 1)
+            if len(near[i]) == 1:
+                waiting.append(i)
+        return pairs
+
+    def _is_indexed(self, i: int, others: Sequence[int]) -> bool:
+        """Whether an index has input ``i`` by the key of its join with one of the others."""
+        return any(self._has_index(i, self._equalities(frozenset({k}), i)) for k in others)
+
+    def _neighbours(self) -> list[set[int]]:
+        """The inputs that each has a condition with."""
+        near: list[set[int]] = [set() for _ in self._tree.inputs]
+        for touched in self._touched:
+            for i in touched:
+                near[i] |= touched - {i}
+        return near
 
     def _refers(self, i: int, j: int) -> bool:
         """Whether a row of input ``i`` meets at most one of ``j``."""
