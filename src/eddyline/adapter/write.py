@@ -351,13 +351,13 @@ def _lock(context: ReadContext, tables: set[str]) -> None:
     )
     with engine.control() as controller:
         if not all(controller.exists(t) for t in tables if transaction.built(t)):
-            raise make_error("40001", "a table of the statement was dropped meanwhile")
+            raise make_error("40001", "a table of the statement was dropped meanwhile", hint="Retry the transaction.")
     if not transaction.explicit:
         transaction.refresh(engine)
         return
     assert transaction.newest is not None
     if engine.store.newest_write(tables) > transaction.newest:
-        raise make_error("40001", "could not serialize access due to concurrent update", hint="retry the transaction")
+        raise make_error("40001", "could not serialize access due to concurrent update", hint="Retry the transaction.")
 
 
 def wait_capacity(context: ReadContext, tables: Collection[str], timeout: float | None) -> None:
@@ -377,7 +377,7 @@ def wait_capacity(context: ReadContext, tables: Collection[str], timeout: float 
         interrupt.check()
         engine.check_open()
         raise make_error(
-            "53300", "maintenance is too far behind to take more writes", hint="try again, or allow a longer timeout"
+            "53300", "maintenance is too far behind to take more writes", hint="Try again, or allow a longer timeout."
         )
 
 
