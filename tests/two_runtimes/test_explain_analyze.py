@@ -122,7 +122,8 @@ def test_waiting_is_told_apart_from_working(db: eddyline.Connection, monkeypatch
     peeks = db._engine._control.controller._peeks
 
     def go_on() -> None:
-        while not len(peeks):
+        deadline = time.monotonic() + 60
+        while not len(peeks) and time.monotonic() < deadline:
             time.sleep(0.002)
         time.sleep(0.4)
         let_go.set()

@@ -132,7 +132,8 @@ def test_i21_a_failure_ends_both_runtimes_and_the_replica_is_rebuilt(thread: str
             peeks = db._engine._control.controller._peeks
 
             def ask_first() -> None:
-                while not (fired.is_set() and len(peeks)):
+                deadline = time.monotonic() + 30
+                while not (fired.is_set() and len(peeks)) and time.monotonic() < deadline:
                     time.sleep(0.002)
                 asked.set()
 
