@@ -78,7 +78,8 @@ class Durability:
         """
         if not isinstance(self.files, OsFiles):
             return None
-        return Home(Path(self.files.title), self.epoch, self.newest, self.reserved, self._opened.log.held, replica)
+        opened, folder = self._opened, Path(self.files.title)
+        return Home(folder, self.epoch, self.newest, self.reserved, opened.log.held, replica, opened.after)
 
     def noted_seed(self) -> int | None:
         """The hash seed of processes that an earlier program may have left."""

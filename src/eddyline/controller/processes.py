@@ -60,6 +60,7 @@ class Home:
     """The directory of a database: its ``folder``; the ``epoch`` of this opening, which the processes are told;
     the time of the ``newest`` commit that it had; up to which time earlier openers may have closed times
     (``reserved``); and whether it is still this opener's (``held``).  ``replica``: the id of the one that is noted.
+    ``after``: the epoch of the opening before this one; None where none was passed over.
     """
 
     folder: Path
@@ -68,6 +69,7 @@ class Home:
     reserved: Time
     held: Callable[[], bool]
     replica: str = FIRST_REPLICA
+    after: int | None = None
 
 
 def process_arguments(spec: ReplicaSpec, process: int, directory: Path, *, hash_seed: int) -> list[str]:
@@ -195,7 +197,8 @@ class ReplicaProcesses:
         """
         assert self._home is not None, "it was noted there"
         wanted = self._arguments(spec) == [list(each) for each in found.arguments]
-        return wanted and found.usable() and found.epoch + 1 == self._home.epoch
+        before = self._home.epoch - 1 if self._home.after is None else self._home.after
+        return wanted and found.usable() and found.epoch == before
 
     def _continues(self, replica: RemoteReplica) -> bool:
         """Whether what the processes have seen of the tables is what the directory has: all of it, and nothing else."""

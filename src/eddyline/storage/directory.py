@@ -99,8 +99,10 @@ class Opened:
     They are to be read once, to the end, before anything is written: which files are needed is known by then.
     """
 
-    def __init__(self, files: Files, log: DurableLog) -> None:
+    def __init__(self, files: Files, log: DurableLog, *, after: int) -> None:
         self.log = log
+        #: the epoch of the last opening that began a log file; 0: there was none
+        self.after = after
         self.state = log.state
         self._files = files
         self._spans = (*log.state.logs, log.present) if log.present.number else log.state.logs
@@ -172,7 +174,7 @@ def open_directory(files: Files, *, log_file_bytes: int = LOG_FILE_BYTES) -> Ope
         except BaseException:
             lock.release()
             raise
-    return Opened(files, log)
+    return Opened(files, log, after=recovered.epoch)
 
 
 def _begin(log: DurableLog, recovered: Recovered, carried: list[memoryview] | None, *, waits: bool) -> None:
