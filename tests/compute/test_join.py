@@ -12,14 +12,15 @@ import pytest
 from eddyline.compute.context import OperatorContext
 from eddyline.compute.operators.arrange import ArrangeOperator, new_arrangement
 from eddyline.compute.operators.join import JoinOperator
+from eddyline.compute.operators.join_changes import JoinChanges
 from eddyline.compute.operators.stateless import FlattenOperator
-from eddyline.compute.stream import ArrangedOutput, Operator, Output, Stream
+from eddyline.compute.stream import ArrangedOutput, Operator, Output, Sealed, Stream
 from eddyline.expr.ir import Call, Column, FilterStep, Literal, Mfp
 from eddyline.plan.dataflow import Join
 from eddyline.repr.time import EMPTY, Frontier, Time
 from eddyline.repr.types import BOOLEAN, INTEGER, TEXT
 from eddyline.testing.counting import counting
-from eddyline.trace.run import Layout
+from eddyline.trace.run import Layout, build_run
 from eddyline.trace.snapshot import Snapshot
 from tests.compute.operator_harness import (
     AS_OF,
@@ -298,6 +299,15 @@ def _narrowing(mfp: Mfp):  # type: ignore[no-untyped-def]  # a function of funct
         return [*arranges, JoinOperator("j", edges[0].connect(), edges[1].connect(), node, output, ctx)]
 
     return build
+
+
+def test_an_interval_whose_runs_have_only_later_changes_has_none() -> None:
+    ctx, layout = context(), Layout(LEFT, (0,))
+    later = batch_of(LEFT, [((1, "a"), 20, 1), ((1, "b"), 21, -1)])
+    run = build_run(later, layout, ctx.hasher, lower=Frontier(0), upper=Frontier(30), since=Frontier(0))
+    changes = JoinChanges(layout, Mfp((), (0,), (INTEGER,)), ctx)
+    assert list(changes.of(Sealed((run, run), None, Frontier(0), Frontier(20)))) == []
+    assert [len(c.batch) for c in changes.of(Sealed((run, run), None, Frontier(0), Frontier(21)))] == [2]
 
 
 @pytest.mark.parametrize("bits", [None, 4])

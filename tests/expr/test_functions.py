@@ -100,7 +100,7 @@ AGGREGATES: list[tuple[str, Sequence[SqlType], SqlType]] = [
     ("avg", (INTEGER,), NUMERIC),
     ("avg", (REAL,), DOUBLE),
     ("avg", (INTERVAL,), INTERVAL),
-    ("min", (numeric(2, 12),), numeric(2, 12)),
+    ("min", (numeric(2, 12),), numeric(2)),
     ("max", (TEXT,), TEXT),
     ("every", (BOOLEAN,), BOOLEAN),
     ("stddev", (INTEGER,), NUMERIC),

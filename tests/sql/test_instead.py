@@ -61,7 +61,6 @@ CASES = {
     "function clock_timestamp": "SELECT clock_timestamp()",
     "function timeofday": "SELECT timeofday()",
     "function to_char": "SELECT to_char(now(), 'YYYY')",
-    "function current_setting": "SELECT current_setting('statement_timeout')",
     "function set_config": "SELECT set_config('search_path', 'public', false)",
     "function pg_sleep": "SELECT pg_sleep(1)",
     "function pg_cancel_backend": "SELECT pg_cancel_backend(1)",
@@ -75,7 +74,7 @@ CASES = {
 
 @pytest.fixture(scope="module")
 def db() -> Iterator[eddyline.Connection]:
-    with eddyline.connect() as connection:
+    with eddyline.connect(interactive=True) as connection:
         connection.execute("CREATE TABLE t (id int PRIMARY KEY, v text)")
         yield connection
 

@@ -11,7 +11,7 @@ import eddyline
 
 @pytest.fixture(scope="module")
 def db() -> Iterator[eddyline.Connection]:
-    with eddyline.connect() as connection:
+    with eddyline.connect(interactive=True) as connection:
         yield connection
 
 

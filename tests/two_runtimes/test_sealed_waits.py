@@ -125,7 +125,7 @@ def maintenance(monkeypatch: pytest.MonkeyPatch) -> _Maintenance:
 
 @pytest.fixture(params=[1, 2], ids=["one worker", "two workers"])
 def db(request: pytest.FixtureRequest, maintenance: _Maintenance) -> Iterator[eddyline.Connection]:
-    with eddyline.connect(workers=request.param) as connection:
+    with eddyline.connect(workers=request.param, interactive=True) as connection:
         connection.executescript(
             "CREATE TABLE t (k bigint);"
             "CREATE VIEW counts AS SELECT k, count(*) AS n FROM t GROUP BY k;"

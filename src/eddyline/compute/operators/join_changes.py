@@ -72,6 +72,8 @@ class JoinChanges:
             yield from map(self._netted, pieces)
 
     def _together(self, pieces: Sequence[Changes]) -> Iterator[Changes]:
+        if not pieces:
+            return
         batch = Batch.concat(self._layout.types, [p.batch for p in pieces])
         batch, hashes = self._netted(Changes(batch, np.concatenate([p.hashes for p in pieces])))
         for start in range(0, len(batch), PROBE_ROWS):
