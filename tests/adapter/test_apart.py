@@ -17,6 +17,7 @@ import pytest
 
 import eddyline
 from eddyline.adapter.apart import Apart, on_caller
+from eddyline.adapter.running import Call
 
 
 class Interrupted(Exception):
@@ -119,6 +120,37 @@ def test_an_interrupted_wait_cancels_what_is_waited_for(db: eddyline.Connection)
             arm(0.2)
             for _ in subscription:
                 pass
+
+
+def test_an_interrupt_before_a_call_has_its_turn_ends_that_call_and_no_other(
+    db: eddyline.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = db._session
+    cancel_call, cancelled = session._running.cancel_call, threading.Event()
+
+    def cancel(call: Call) -> None:
+        cancel_call(call)
+        cancelled.set()
+
+    monkeypatch.setattr(session._running, "cancel_call", cancel)
+    others: list[bool] = []
+    has_turn = threading.Event()
+
+    def hold() -> None:
+        with session._turn, session._running.statement(None) as interrupt:
+            has_turn.set()
+            assert cancelled.wait(60)
+            others.append(interrupt.cancelled())
+
+    other = threading.Thread(target=hold)
+    other.start()
+    assert has_turn.wait(60)
+    with alarms() as arm, pytest.raises(Interrupted):
+        arm(0.1)
+        db.executescript("INSERT INTO t VALUES (1, 1)")
+    other.join(60)
+    assert others == [False]
+    assert db.execute("SELECT count(*) FROM t").fetchall() == [(0,)]
 
 
 def test_iterators_and_files_are_used_on_the_thread_that_gave_them(db: eddyline.Connection) -> None:

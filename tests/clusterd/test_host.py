@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import queue
 import signal
 import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import msgspec
 import pytest
 
-from eddyline.clusterd.host import FAILED, PEER_LOST
+from eddyline.clusterd.host import FAILED, PEER_LOST, Host
 from eddyline.controller.processes import ReplicaSpec, process_arguments
 from eddyline.errors import DatabaseError
 from eddyline.plan.dataflow import DataflowDescription, ExportIndex, ImportIndex
@@ -96,6 +100,32 @@ def test_strangers_are_told_so_and_harm_nobody(solo: Processes) -> None:
     assert status_code == 0
     assert sum("refused" in line for line in lines) == 3
     assert not Path(solo.addresses[0]).exists()
+
+
+def test_a_newcomer_for_whom_there_is_no_thread_is_turned_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And the next one is not."""
+    greeted: queue.Queue[socket.socket] = queue.Queue()
+    refused = iter((True, False))
+    start = threading.Thread.start
+
+    def refuse_one(thread: threading.Thread) -> None:
+        if thread.name == "greet" and next(refused):
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", refuse_one)
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+        host: Any = SimpleNamespace(_listener=listener, _introduce=greeted.put)
+        accepting = threading.Thread(target=Host._accept, args=(host,), name="accept")
+        accepting.start()
+        with socket.create_connection(listener.getsockname(), timeout=WAIT_SECONDS) as first:
+            assert first.recv(1) == b"", "it is told by the end of its connection"
+        with socket.create_connection(listener.getsockname(), timeout=WAIT_SECONDS):
+            greeted.get(timeout=WAIT_SECONDS).close()
+        listener.shutdown(socket.SHUT_RDWR)
+        accepting.join(WAIT_SECONDS)
 
 
 def test_a_failing_thread_ends_the_process_with_one_line(solo: Processes) -> None:

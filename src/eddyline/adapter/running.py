@@ -1,4 +1,4 @@
-"""What of a session can be cancelled: its running statement, and waits for its subscriptions' changes."""
+"""What of a session can be cancelled: its running statement, and waits for changes of subscriptions and hydration."""
 
 from __future__ import annotations
 
@@ -6,24 +6,58 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from eddyline.adapter.read import Interrupt
+from eddyline.adapter.read import Interrupt, cancelled_error
 
-__all__ = ["Running"]
+__all__ = ["Call", "Running"]
+
+
+class Call:
+    """One call of the session, which can be cancelled before it has its turn and before a statement of it runs.
+
+    Its fields are guarded by the lock of ``Running``.
+    """
+
+    __slots__ = ("cancelled", "statements")
+
+    def __init__(self) -> None:
+        self.cancelled = False
+        self.statements: list[Interrupt] = []
 
 
 class Running:
-    """``cancel`` from any thread; the rest by whoever runs the statement or waits."""
+    """``cancel`` and ``cancel_call`` from any thread; the rest by whoever runs the statement or waits."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._statement: Interrupt | None = None  # guarded by _lock
         self._waits: set[Interrupt] = set()  # guarded by _lock
+        self._call: Call | None = None  # guarded by _lock
 
     def cancel(self) -> None:
         with self._lock:
             for interrupt in (self._statement, *self._waits):
                 if interrupt is not None:
                     interrupt.cancel()
+
+    def cancel_call(self, call: Call) -> None:
+        """What it runs and will run, and nothing that other calls do."""
+        with self._lock:
+            call.cancelled = True
+            for interrupt in call.statements:
+                interrupt.cancel()
+
+    @contextmanager
+    def call(self, call: Call) -> Iterator[None]:
+        """While ``call`` has its turn; another one may be made inside of it.  57014 if it was cancelled before."""
+        with self._lock:
+            if call.cancelled:
+                raise cancelled_error()
+            outer, self._call = self._call, call
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._call = outer
 
     @property
     def interrupt(self) -> Interrupt:
@@ -43,15 +77,22 @@ class Running:
         interrupt = Interrupt(timeout_s)
         with self._lock:
             outer, self._statement = self._statement, interrupt
+            call = self._call
+            if call is not None:
+                call.statements.append(interrupt)
+                if call.cancelled:
+                    interrupt.cancel()
         try:
             yield interrupt
         finally:
             with self._lock:
                 self._statement = outer
+                if call is not None:
+                    call.statements.remove(interrupt)
 
     @contextmanager
     def waiting(self, interrupt: Interrupt) -> Iterator[None]:
-        """While a subscription is waited for, which is no statement and may last."""
+        """While a subscription or hydration is waited for, which is no statement, needs no turn and may last."""
         with self._lock:
             self._waits.add(interrupt)
         try:

@@ -190,7 +190,12 @@ class Host:
             except OSError:
                 return  # closed
             # A stranger that says nothing must not keep others out.
-            threading.Thread(target=self._introduce, args=(connection,), name="greet", daemon=True).start()
+            greeter = threading.Thread(target=self._introduce, args=(connection,), name="greet", daemon=True)
+            try:
+                greeter.start()
+            except RuntimeError as problem:  # the system gives no thread: this one may come again, and others stay
+                _log.warning("refused: %s", problem)
+                connection.close()
 
     def _introduce(self, connection: socket.socket) -> None:
         frames = Frames(connection)
