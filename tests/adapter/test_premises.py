@@ -13,7 +13,7 @@ import eddyline
 from eddyline.adapter.premises import AskedCatalog
 from eddyline.adapter.prepare import Prepared, bind_parsed
 from eddyline.errors import Error
-from eddyline.sql.catalog_view import CatalogCluster, CatalogItem, CatalogView, ItemKind
+from eddyline.sql.catalog_view import CatalogCluster, CatalogItem, CatalogView, ItemKind, ShownSetting
 from eddyline.sql.parse import parse
 from eddyline.testing.catalog_script import CatalogScript
 
@@ -87,6 +87,7 @@ class _Told:
     search_path: tuple[str, ...] = ("public",)
     zone: str | None = None
     users: tuple[str, str] = ("a", "a")
+    settings: tuple[ShownSetting, ...] = ()
     cluster: str = "default"
     cluster_id: str | None = "s1"
     creation_schema: str | None = "public"
@@ -136,6 +137,7 @@ _OTHERWISE: dict[str, Any] = {
     "search_path": ("s",),
     "zone": "Asia/Tokyo",
     "users": ("b", "a"),
+    "settings": (ShownSetting("lock_timeout", "1s", "ms", "0", "0", "user", "session"),),
     "cluster": "other",
     "cluster_id": None,
     "creation_schema": None,

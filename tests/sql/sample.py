@@ -31,6 +31,7 @@ from eddyline.sql.catalog_view import (
     CatalogItem,
     ColumnDef,
     ItemKind,
+    ShownSetting,
 )
 from eddyline.sql.query import BoundQuery, bind_query
 from eddyline.testing.interpret import Row, interpret, order_rows
@@ -77,6 +78,7 @@ class SampleCatalog:
     creation_schema: str | None = "public"
     users: tuple[str, str] = ("postgres", "postgres")
     zone: str | None = None
+    settings: tuple[ShownSetting, ...] = ()
     cluster: str = DEFAULT_CLUSTER
     cluster_id: str | None = DEFAULT_CLUSTER_ID
     tables: dict[str, CatalogItem] = field(default_factory=dict)

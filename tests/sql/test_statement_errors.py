@@ -385,6 +385,17 @@ def test_errors_are_postgresql_s(script: CatalogScript, text: str, expected: Exp
         ("EXPLAIN (COSTS) SELECT 1", "EXPLAIN option COSTS"),
         ("EXPLAIN (ANALYZE, WAL on) SELECT a FROM t AS OF 5", "EXPLAIN option WAL"),
         ("EXPLAIN (FORMAT json) SELECT 1", "EXPLAIN format json"),
+        ("CREATE VIEW x AS SELECT a FROM t WHERE b = current_user", "the current user or a right of it in a view"),
+        ("CREATE VIEW x AS SELECT 1 WHERE EXISTS (SELECT session_user)", "the current user or a right of it in a view"),
+        (
+            "CREATE VIEW x AS SELECT has_table_privilege('t', 'SELECT')",
+            "the current user or a right of it in a view",
+        ),
+        (
+            "CREATE MATERIALIZED VIEW x AS SELECT a FROM t UNION SELECT length(current_role)",
+            "the current user or a right of it in a view",
+        ),
+        ("CREATE VIEW x AS SELECT current_setting('statement_timeout')", "current_setting in a view"),
     ],
 )
 def test_what_is_not_there_is_refused_by_name(script: CatalogScript, text: str, what: str) -> None:

@@ -17,7 +17,7 @@ from __future__ import annotations
 import itertools
 import re
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Final
@@ -40,6 +40,7 @@ from eddyline.sql.catalog_view import (
     CatalogItem,
     CatalogReplica,
     ItemKind,
+    ShownSetting,
 )
 
 __all__ = ["DEFAULT_SCHEMA", "Catalog", "CatalogSnapshot", "SearchPathView", "resolve_name"]
@@ -102,8 +103,9 @@ class CatalogSnapshot:
         zone: str | None = None,
         users: tuple[str, str] = ("postgres", "postgres"),
         cluster: str = DEFAULT_CLUSTER,
+        shown_settings: Callable[[], tuple[ShownSetting, ...]] = tuple,
     ) -> SearchPathView:
-        return SearchPathView(self, tuple(search_path), zone, users, cluster)
+        return SearchPathView(self, tuple(search_path), zone, users, cluster, shown_settings)
 
     def find(self, schema: str, name: str) -> CatalogItem | None:
         item_id = self.schemas.get(schema, _NO_NAMES).get(name)
@@ -233,10 +235,15 @@ class SearchPathView:
     zone: str | None = None
     users: tuple[str, str] = ("postgres", "postgres")
     cluster: str = DEFAULT_CLUSTER
+    shown_settings: Callable[[], tuple[ShownSetting, ...]] = tuple
 
     @property
     def version(self) -> int:
         return self.snapshot.version
+
+    @property
+    def settings(self) -> tuple[ShownSetting, ...]:
+        return self.shown_settings()
 
     @property
     def cluster_id(self) -> str | None:
@@ -264,11 +271,11 @@ class SearchPathView:
 
     def _find(self, schema: str, name: str) -> CatalogItem | None:
         if schema in SYSTEM_SCHEMAS:
-            return find_system_item(schema, name, self.snapshot)
+            return find_system_item(schema, name, self.snapshot, self.shown_settings)
         return self.snapshot.find(schema, name)
 
     def item(self, item_id: str) -> CatalogItem | None:
-        return self.snapshot.item(item_id)
+        return self.snapshot.by_id.get(item_id) or system_item(item_id, self.snapshot, self.shown_settings)
 
     def items(self, schema: str | None = None) -> tuple[CatalogItem, ...]:
         return self.snapshot.items(schema)

@@ -51,11 +51,11 @@ class NamedStatement:
 
     def still(self, catalog: SearchPathView) -> NamedStatement | None:
         """As it is, if its names and literals still mean what they meant; it is then known to be right there."""
-        meaning = meaning_of(catalog)
-        if self.meaning == meaning:
+        meaning, premises = meaning_of(catalog), self.prepared.premises
+        if self.meaning == meaning and not premises.of_settings:
             return self
         same_session = self.meaning[1:] == meaning[1:]
-        return replace(self, meaning=meaning) if same_session and self.prepared.premises.hold(catalog) else None
+        return replace(self, meaning=meaning) if same_session and premises.hold(catalog) else None
 
     def current(self, catalog: SearchPathView) -> NamedStatement:
         """Bound again if what its names and literals mean has changed.
@@ -209,7 +209,7 @@ class SessionStatements:
 
     def is_current(self, statement: NamedStatement) -> bool:
         """Whether it still means what it was bound to."""
-        return statement.meaning == meaning_of(self._names())
+        return statement.meaning == meaning_of(self._names()) and not statement.prepared.premises.of_settings
 
     def deallocate(self, statement: st.Deallocate) -> Outcome:
         """26000 for a name that there is not."""

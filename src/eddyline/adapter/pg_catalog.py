@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Final, NamedTuple
 
 from eddyline.adapter.access_rules import DATABASE_KEY, schema_key
+from eddyline.adapter.settings_relation import SETTINGS_NAME, SETTINGS_SHAPE
 from eddyline.adapter.system_relations import Contents, Row, SystemTable, sorted_items
 from eddyline.expr.array_layout import literal_from_values
 from eddyline.expr.describe import describe
@@ -543,6 +544,7 @@ PG_TABLES: Final[tuple[SystemTable, ...]] = (
         "attcollation:o attacl:T attoptions:T attstorage attcompression",
         _pg_attribute,
     ),
+    _table(PG_CATALOG, SETTINGS_NAME, SETTINGS_SHAPE),  # a session gives its rows
     _table(PG_CATALOG, "pg_attrdef", "oid:o adrelid:o adnum:s adbin", _pg_attrdef),
     _table(
         PG_CATALOG,

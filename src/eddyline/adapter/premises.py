@@ -10,7 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeVar
 
-from eddyline.sql.catalog_view import CatalogCluster, CatalogItem, CatalogView
+from eddyline.adapter.settings_relation import shows_settings
+from eddyline.sql.catalog_view import CatalogCluster, CatalogItem, CatalogView, ShownSetting
 
 __all__ = ["AskedCatalog", "Premises"]
 
@@ -18,6 +19,8 @@ A = TypeVar("A")
 
 #: a member of ``CatalogView``, and the arguments of a method
 _Question: TypeAlias = tuple[str, tuple[str | None, ...]]
+
+_SETTINGS: _Question = ("settings", ())
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +30,11 @@ class Premises:
     def hold(self, catalog: CatalogView) -> bool:
         """Whether ``catalog`` answers the same.  O(questions).  What shows the catalog is never the same again."""
         return all(_same(_answer(catalog, question), answer) for question, answer in self.answers.items())
+
+    @property
+    def of_settings(self) -> bool:
+        """Whether it depends on any setting, so that it may not be right in the same version of the catalog."""
+        return _SETTINGS in self.answers
 
 
 def _answer(catalog: CatalogView, question: _Question) -> Any:
@@ -57,6 +65,12 @@ class AskedCatalog:
         self._answers[member, about] = answer
         return answer
 
+    def _seen(self, item: CatalogItem | None) -> CatalogItem | None:
+        """``item``; what shows the settings is decided from them."""
+        if item is not None and shows_settings(item.schema, item.name):
+            self._noted(self._catalog.settings, _SETTINGS[0])
+        return item
+
     @property
     def version(self) -> int:
         return self._noted(self._catalog.version, "version")
@@ -72,6 +86,10 @@ class AskedCatalog:
     @property
     def users(self) -> tuple[str, str]:
         return self._noted(self._catalog.users, "users")
+
+    @property
+    def settings(self) -> tuple[ShownSetting, ...]:
+        return self._noted(self._catalog.settings, "settings")
 
     @property
     def cluster(self) -> str:
@@ -95,10 +113,10 @@ class AskedCatalog:
         return self._noted(self._catalog.schema_names(), "schema_names")
 
     def resolve(self, schema: str | None, name: str) -> CatalogItem | None:
-        return self._noted(self._catalog.resolve(schema, name), "resolve", schema, name)
+        return self._noted(self._seen(self._catalog.resolve(schema, name)), "resolve", schema, name)
 
     def item(self, item_id: str) -> CatalogItem | None:
-        return self._noted(self._catalog.item(item_id), "item", item_id)
+        return self._noted(self._seen(self._catalog.item(item_id)), "item", item_id)
 
     def items(self, schema: str | None = None) -> tuple[CatalogItem, ...]:
         return self._noted(self._catalog.items(schema), "items", schema)

@@ -123,7 +123,7 @@ def _known(engine: Engine, key: object, catalog: CatalogView) -> Prepared | None
     cached = engine.cached_plan(key)
     if not isinstance(cached, _Cached):
         return None
-    if cached.version != catalog.version:
+    if cached.version != catalog.version or cached.prepared.premises.of_settings:
         if not cached.prepared.premises.hold(catalog):
             return None
         engine.cache_plan(key, cached._replace(version=catalog.version))

@@ -29,7 +29,7 @@ from eddyline.adapter.prepare import Prepared, bind_parsed, is_prepared, literal
 from eddyline.adapter.read import Interrupt, ReadContext
 from eddyline.adapter.read_plan import plan_read
 from eddyline.adapter.role_settings import login_settings
-from eddyline.adapter.running import Running
+from eddyline.adapter.running import Call, Running
 from eddyline.adapter.selecting import explain_analyze, select
 from eddyline.adapter.session_role import SessionRole
 from eddyline.adapter.setting_statements import literal_result, same_kind, set_transaction, setting_statement
@@ -158,7 +158,7 @@ class Session:
 
     @contextmanager
     def _waiting(self, interrupt: Interrupt) -> Iterator[None]:
-        """While a subscription of this session is waited for."""
+        """While a subscription of this session, or the hydration of something, is waited for."""
         self.check_usable()
         with self._running.waiting(interrupt):
             yield
@@ -168,21 +168,16 @@ class Session:
     def execute_bound(self, statement: NamedStatement, arguments: Sequence[Literal], *, file: Any = None) -> Outcome:
         """As ``execute``, with literals of the statement's parameter types."""
         literals = tuple(arguments)
-        alone = file is None and self._transaction is None and not self._block
-        if alone:
+        if file is None:
             with self._turn:
                 self.check_usable()
-                quick = self._asked.answer_bound(statement, literals, self._settings.in_force)
-                if quick is not None:
-                    return quick
-        outcome = self._apart(
-            lambda: self._counted(
-                lambda interrupt: self._execute_with(statement.prepared, lambda: literals, interrupt, file)
-            )
+                if self._transaction is None and not self._block:
+                    quick = self._asked.answer_bound(statement, literals, self._settings.in_force)
+                    if quick is not None:
+                        return quick
+        return self._apart(
+            lambda: self._counted(lambda interrupt: self._execute_shared(statement, literals, interrupt, file))
         )
-        if alone:
-            self._asked.remember_bound(statement, self._settings.in_force)
-        return outcome
 
     # -- lookups without a thread -------------------------------------------------------------------------------------
 
@@ -255,12 +250,14 @@ class Session:
     def _apart(self, body: Callable[[], T]) -> T:
         """``body()`` in its turn, where nothing interrupts it half-way."""
 
+        call = Call()
+
         def run() -> T:
-            with self._turn:
+            with self._turn, self._running.call(call):
                 self.check_usable()
                 return body()
 
-        return self._engine.apart.run(run, self._running.cancel)
+        return self._engine.apart.run(run, lambda: self._running.cancel_call(call))
 
     def executemany(self, text: str, rows: Iterable[Sequence[Any]]) -> Outcome:
         """Once per row of parameters, all in one transaction."""
@@ -343,7 +340,7 @@ class Session:
         if parameters is None and type(text) is str and not is_prepared(self._engine, text, catalog):
             shared = self.shared(text)
             if shared is not None:
-                return self._execute_shared(*shared, interrupt)
+                return self._execute_shared(*shared, interrupt, file)
         try:
             prepared = prepare_text(self._engine, text, catalog, parameters)
         except Error:
@@ -360,9 +357,9 @@ class Session:
         return outcome
 
     def _execute_shared(
-        self, statement: NamedStatement, literals: tuple[Literal, ...], interrupt: Interrupt
+        self, statement: NamedStatement, literals: tuple[Literal, ...], interrupt: Interrupt, file: Any
     ) -> Outcome:
-        outcome = self._execute_with(statement.prepared, lambda: literals, interrupt, None)
+        outcome = self._execute_with(statement.prepared, lambda: literals, interrupt, file)
         if self._transaction is None:
             self._asked.remember_bound(statement, self._settings.in_force)
         return outcome
@@ -414,7 +411,8 @@ class Session:
     def _names(self) -> SearchPathView:
         """The catalog as the session's settings show it."""
         settings = self._settings.in_force
-        return self._catalog().view(self._role.search_path, settings.zone, settings.users, settings.cluster)
+        path, shown = self._role.search_path, self._settings.shown
+        return self._catalog().view(path, settings.zone, settings.users, settings.cluster, shown)
 
     @property
     def _failed(self) -> bool:
@@ -787,7 +785,10 @@ class Session:
             raise make_error("42P01", f'relation "{name}" does not exist')
         self._role.check_any(item)
         ids = dataflows_behind(item, catalog)
-        self._engine.apart.run(
-            lambda: self._run(lambda interrupt: wait_hydrated(self._engine, ids, name, interrupt, timeout, report)),
-            self._running.cancel,
-        )
+        interrupt = Interrupt(self._settings.in_force.statement_timeout_s)
+
+        def wait() -> None:
+            with self._waiting(interrupt):
+                wait_hydrated(self._engine, ids, name, interrupt, timeout, report)
+
+        self._engine.apart.run(wait, interrupt.cancel)

@@ -23,7 +23,7 @@ from eddyline.adapter.system_settings import (
 )
 from eddyline.errors import make_error
 from eddyline.protocol.read_costs import ReadBounds
-from eddyline.sql.catalog_view import DEFAULT_CLUSTER, unknown_cluster
+from eddyline.sql.catalog_view import DEFAULT_CLUSTER, ShownSetting, unknown_cluster
 
 __all__ = [
     "CLUSTER",
@@ -201,6 +201,25 @@ class Settings:
 
     def all(self) -> list[tuple[str, str]]:
         return [(shown_name(name), self.get(name)) for name in sorted(_SETTINGS)]
+
+    def shown(self) -> tuple[ShownSetting, ...]:
+        """All settings, the database's too, ordered by name."""
+        own = (self._shown(name, setting) for name, setting in _SETTINGS.items())
+        others = (setting for setting in self._system.shown() if setting.name not in _SETTINGS)
+        return tuple(sorted((*own, *others), key=lambda setting: setting.name.lower()))
+
+    def _shown(self, name: str, setting: _Setting) -> ShownSetting:
+        key, reset, of_system = setting_key(name), self._default(name, setting), setting.inherited is not None
+        boot = self._system.built_in(name) if name in self._system else setting.default or reset
+        if key in self.state.session or key in self.state.local:
+            source = "session"
+        elif key in self.login:
+            source = "client"
+        else:
+            source = "configuration file" if of_system and reset != boot else "default"
+        context = "internal" if setting.check is None else "user"
+        unit = self._system.unit(name) if name in self._system else None
+        return ShownSetting(shown_name(name), self.get(name), unit, boot, reset, context, source)
 
     def __contains__(self, name: str) -> bool:
         return name.lower() in _SETTINGS

@@ -8,13 +8,14 @@ it is looked in before the search path.  None of them can be changed, or maintai
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Final
 
 from eddyline.adapter.access_rules import AccessRules
 from eddyline.adapter.pg_catalog import INFORMATION_SCHEMA, PG_CATALOG, PG_TABLES
+from eddyline.adapter.settings_relation import settings_rows, shows_settings
 from eddyline.adapter.system_relations import Contents, Row, SystemTable, sorted_items
 from eddyline.expr.ir import Column
 from eddyline.plan.relation import Constant
@@ -22,7 +23,14 @@ from eddyline.plan.traverse import gets
 from eddyline.protocol.logs import LOGS
 from eddyline.repr.types import BIGINT, BOOLEAN, TEXT, SqlType
 from eddyline.sql.bind_statement import bind_statement
-from eddyline.sql.catalog_view import DEFAULT_CLUSTER, CatalogCluster, CatalogItem, ColumnDef, ItemKind
+from eddyline.sql.catalog_view import (
+    DEFAULT_CLUSTER,
+    CatalogCluster,
+    CatalogItem,
+    ColumnDef,
+    ItemKind,
+    ShownSetting,
+)
 from eddyline.sql.parse import parse
 from eddyline.sql.statements import Select
 
@@ -259,9 +267,12 @@ _SOURCES: Final = {source.id: source for source in _ALL}
 _NAMES: Final[Mapping[tuple[str, str], str]] = {(s.schema, s.name): s.id for s in _ALL}
 
 
-def find_system_item(schema: str, name: str, contents: Contents) -> CatalogItem | None:
+def find_system_item(
+    schema: str, name: str, contents: Contents, settings: Callable[[], tuple[ShownSetting, ...]] = tuple
+) -> CatalogItem | None:
+    """``settings``: those that the session sees."""
     id = _NAMES.get((schema, name))
-    return None if id is None else system_item(id, contents)
+    return None if id is None else system_item(id, contents, settings)
 
 
 def system_items(schema: str, contents: Contents) -> tuple[CatalogItem, ...]:
@@ -270,7 +281,9 @@ def system_items(schema: str, contents: Contents) -> tuple[CatalogItem, ...]:
     return tuple(item for item in found if item is not None)
 
 
-def system_item(id: str, contents: Contents) -> CatalogItem | None:
+def system_item(
+    id: str, contents: Contents, settings: Callable[[], tuple[ShownSetting, ...]] = tuple
+) -> CatalogItem | None:
     """All of them are views to those who read them; a log is one without a body.  O(catalog) for what shows it."""
     match _SOURCES.get(id):
         case _View() as view:
@@ -279,7 +292,8 @@ def system_item(id: str, contents: Contents) -> CatalogItem | None:
             source = table.source
             types = tuple(t for _, t in source.columns)
             columns = tuple(ColumnDef(n, t) for n, t in source.columns)
-            body = Constant(tuple(source.rows(contents)), types)
+            of_session = shows_settings(source.schema, source.name)
+            body = Constant(tuple(settings_rows(settings()) if of_session else source.rows(contents)), types)
             return CatalogItem(table.id, table.schema, table.name, ItemKind.VIEW, columns, relation=body)
         case log:
             return log
@@ -314,6 +328,7 @@ class _Introspection:
     search_path = (INTROSPECTION,)
     zone = None
     users = ("postgres", "postgres")
+    settings: tuple[ShownSetting, ...] = ()
     creation_schema = None
     cluster = DEFAULT_CLUSTER
     cluster_id = None

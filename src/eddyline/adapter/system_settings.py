@@ -33,6 +33,7 @@ from eddyline.adapter.setting_values import (
 )
 from eddyline.adapter.switch import on_or_off
 from eddyline.errors import DatabaseError, make_error, unsupported
+from eddyline.sql.catalog_view import ShownSetting
 
 __all__ = [
     "FSYNC",
@@ -118,6 +119,8 @@ _SETTINGS = {
     **{name: _Setting(setting.default, setting.check) for name, setting in PROCESS_SETTINGS.items()},
 }
 
+_UNITS: Mapping[Callable[[str, str], str], str] = {duration: "ms", memory_size: "B", _watched_size: "B"}
+
 
 class SystemSettings:
     """Any thread.  ``defaults``: where this database differs from what is built in; checked like any value."""
@@ -164,6 +167,22 @@ class SystemSettings:
             except DatabaseError as error:
                 _log.warning("an override of the replica is not obeyed: %s", error.message)
         return None
+
+    def built_in(self, name: str) -> str:
+        return _SETTINGS[name].default
+
+    def unit(self, name: str) -> str | None:
+        """Of a duration or an amount of memory: ms, B."""
+        return _UNITS.get(_SETTINGS[name].check)
+
+    def shown(self) -> tuple[ShownSetting, ...]:
+        """All of them as they are for whoever has set nothing."""
+        return tuple(self._shown(name, self.show(name)) for name in sorted(_SETTINGS))
+
+    def _shown(self, name: str, value: str) -> ShownSetting:
+        boot = self.built_in(name)
+        source = "default" if value == boot else "configuration file"
+        return ShownSetting(name, value, self.unit(name), boot, value, "sighup", source)
 
     def all(self) -> list[tuple[str, str]]:
         return [(name, self.show(name)) for name in sorted(_SETTINGS)]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from eddyline.errors import Error, make_error
 from eddyline.expr.ir import Expr
@@ -27,6 +27,7 @@ __all__ = [
     "CatalogView",
     "ColumnDef",
     "ItemKind",
+    "ShownSetting",
     "unknown_cluster",
     "unknown_replica",
 ]
@@ -127,6 +128,22 @@ def unknown_replica(cluster: CatalogCluster, name: str, *, position: int | None 
     return make_error("42704", f'unknown cluster replica "{cluster.name}.{name}"', position=position, hint=hint)
 
 
+class ShownSetting(NamedTuple):
+    """A setting of the session or of the database.  ``value``: in force, as SHOW gives it; ``unit``: ms, B or None.
+
+    ``boot``: the value where nobody has set it; ``reset``: what RESET goes back to.  ``context`` and ``source``: as in
+    PostgreSQL's ``pg_settings``.
+    """
+
+    name: str
+    value: str
+    unit: str | None
+    boot: str
+    reset: str
+    context: str
+    source: str
+
+
 class CatalogView(Protocol):
     """One version of the catalog, read through a session's search path."""
 
@@ -145,6 +162,10 @@ class CatalogView(Protocol):
     @property
     def users(self) -> tuple[str, str]:
         """The names of the current user and of the session's user."""
+
+    @property
+    def settings(self) -> tuple[ShownSetting, ...]:
+        """All of them, of the session and of the database, ordered by name."""
 
     @property
     def cluster(self) -> str:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any, NoReturn
+
 from postgast import pg_query_pb2
 
 from eddyline.errors import make_error, unsupported
 from eddyline.sql.ast import enum_name, expect_fields, name_list
 from eddyline.sql.bind_clusters import cluster_of
+from eddyline.sql.catalog_view import CatalogView
 from eddyline.sql.create_table import MAX_COLUMNS, named_columns
 from eddyline.sql.grammar import scan_tokens
 from eddyline.sql.named_objects import new_name
+from eddyline.sql.query import BoundQuery
 from eddyline.sql.statement_binding import StatementBinding
 from eddyline.sql.statements import CreateMaterializedView, CreateView, Statement
 
@@ -29,8 +33,7 @@ def bind_create_view(binding: StatementBinding) -> Statement:
         raise unsupported("WITH (…) of a view")
     expect_fields(node, ("view", "aliases", "query", "replace", "with_check_option"))
     schema, name = new_name(node.view, binding.catalog, binding.locate)
-    binding.refuse_parameters()
-    query = binding.query(node.query)
+    query = _definition(binding)
     given = name_list(node.aliases)
     if len(given) > len(query.names):
         raise make_error("42601", "CREATE VIEW specifies more column names than columns")
@@ -47,8 +50,7 @@ def bind_create_materialized_view(binding: StatementBinding) -> Statement:
         raise unsupported("WITH NO DATA for a materialized view, which is always fresh,")
     expect_fields(into, ("rel", "col_names", "on_commit", "view_query"))
     schema, name = new_name(into.rel, binding.catalog, binding.locate)
-    binding.refuse_parameters()
-    query = binding.query(node.query)
+    query = _definition(binding)
     given = name_list(into.col_names)
     if len(given) > len(query.names):
         raise make_error("42601", "too many column names were specified")
@@ -57,6 +59,35 @@ def bind_create_materialized_view(binding: StatementBinding) -> Statement:
     text = query_text(binding.parsed.text)
     cluster = cluster_of(binding.parsed, binding.catalog)
     return CreateMaterializedView(schema, name, columns, query.as_relation(), text, node.if_not_exists, cluster)
+
+
+class _AnySession:
+    """A catalog for what is bound once and read by many: who asks, and with which settings, it does not know."""
+
+    def __init__(self, catalog: CatalogView) -> None:
+        self._catalog = catalog
+
+    def __getattr__(self, member: str) -> Any:
+        return getattr(self._catalog, member)
+
+    @property
+    def users(self) -> NoReturn:
+        raise unsupported(
+            "the current user or a right of it in a view",
+            hint="A view is bound once, for all who read it: say the role, or ask where the view is read.",
+        )
+
+    @property
+    def settings(self) -> NoReturn:
+        raise unsupported(
+            "current_setting in a view", hint="A view is bound once, for all who read it: ask where the view is read."
+        )
+
+
+def _definition(binding: StatementBinding) -> BoundQuery:
+    binding.refuse_parameters()
+    catalog: Any = _AnySession(binding.catalog)
+    return StatementBinding(binding.parsed, catalog, binding.param_types).query(binding.parsed.node.query)
 
 
 def _check_width(columns: int) -> None:

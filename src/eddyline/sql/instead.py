@@ -64,7 +64,6 @@ INSTEAD: Final = {
         (f"function {name}" for name in ("random", "gen_random_uuid", "clock_timestamp", "timeofday")), _SAME_EACH_TIME
     ),
     "function to_char": "Format it in the program; there are extract, date_trunc, lpad and ||.",
-    "function current_setting": "Use SHOW.",
     "function set_config": "Use SET.",
     "function pg_sleep": "Wait in the program.",
     **dict.fromkeys(

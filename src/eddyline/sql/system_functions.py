@@ -184,17 +184,8 @@ _CALLS: Final[dict[tuple[str, int], Template]] = {
         for count in (2, 3)
     },
 }
-#: what never changes
-_SETTINGS: Final = {
-    "client_encoding": "UTF8",
-    "default_table_access_method": "heap",
-    "max_identifier_length": "63",
-    "max_index_keys": "32",
-    "server_encoding": "UTF8",
-    "server_version": "15.0",
-    "server_version_num": "150000",
-    "standard_conforming_strings": "on",
-}
+#: what programs ask for that is no setting here
+_SETTINGS: Final = {"default_table_access_method": "heap", "max_index_keys": "32"}
 _VALUES: Final[dict[str, Template]] = {
     "SVFOP_CURRENT_USER": _current_user,
     "SVFOP_CURRENT_ROLE": _current_user,
@@ -220,19 +211,25 @@ _TEXTS: Final = frozenset(["text", "varchar", "bpchar", "name"])
 def expand_call(name: str, arguments: Sequence[AstNode], catalog: CatalogView) -> AstNode | None:
     """The expression that a call stands for; None if it stands for itself."""
     if name == "current_setting" and 1 <= len(arguments) <= 2:
-        return _setting(arguments[0], catalog)
+        return _setting(arguments[0], catalog, missing_ok=len(arguments) == 2 and not _is_false(arguments[1]))
     template = _CALLS.get((name, len(arguments)))
     return None if template is None else _filled(template(catalog), arguments)
 
 
-def _setting(name: AstNode, catalog: CatalogView) -> AstNode | None:
-    """What programs ask of the server's settings; None for a constant name that is not among them."""
-    known = {**_SETTINGS, "search_path": ", ".join(catalog.search_path), "timezone": catalog.zone or "UTC"}
+def _is_false(node: AstNode) -> bool:
+    if kind_of(node) != "a_const" or node.a_const.WhichOneof("val") != "boolval":
+        return False
+    return not node.a_const.boolval.boolval
+
+
+def _setting(name: AstNode, catalog: CatalogView, *, missing_ok: bool) -> AstNode | None:
+    """The value of a setting, NULL of one that there is not; 42704 for a constant name of none."""
+    known = {**_SETTINGS, **{s.name.lower(): s.value for s in catalog.settings}}
     asked = name.a_const.sval.sval.lower() if kind_of(name) == "a_const" else None
-    if asked is not None and asked not in known:
-        return None
+    if asked is not None and asked not in known and not missing_ok:
+        raise make_error("42704", f'unrecognized configuration parameter "{name.a_const.sval.sval}"')
     arms = " ".join(f"WHEN {_quoted(n)} THEN {_quoted(value)}" for n, value in known.items() if asked in (None, n))
-    return _filled(f"CASE lower($1) {arms} END", (name,))
+    return _filled(f"CASE lower($1) {arms} END" if arms else "CAST(NULL AS text)", (name,))
 
 
 def expand_procedure(name: str, other: AstNode) -> AstNode | None:

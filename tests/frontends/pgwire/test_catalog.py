@@ -173,8 +173,38 @@ QUERIES = [
     """SELECT i.indkey, i.indoption, c.relname, i.indkey::int[], i.indclass IS NULL FROM pg_catalog.pg_index i
        JOIN pg_catalog.pg_class c ON c.oid = i.indexrelid JOIN pg_namespace n ON n.oid = c.relnamespace
        WHERE n.nspname = '{0}' ORDER BY c.relname""",
+    # DBeaver's and others' questions about settings
+    """SELECT name, setting, unit, vartype, context, source, boot_val, reset_val, enumvals, sourceline, pending_restart
+       FROM pg_catalog.pg_settings WHERE name IN ('statement_timeout', 'lock_timeout', 'idle_session_timeout',
+         'standard_conforming_strings', 'default_transaction_read_only') ORDER BY 1""",
+    """SELECT name, setting, vartype, context FROM pg_settings
+       WHERE name IN ('server_encoding', 'integer_datetimes', 'max_identifier_length', 'is_superuser') ORDER BY 1""",
+    "SELECT current_setting('Standard_Conforming_Strings'), current_setting('statement_timeout', false), "
+    "current_setting('max_index_keys'), current_setting('no.such', true)",
     "SELECT to_regtype('int4') = 23, to_regtype('hstore') IS NULL, to_regtype('integer')::regtype::text",
 ]
+
+
+def test_settings_are_those_of_the_session(twins: tuple[str, int, int]) -> None:
+    query = "SELECT setting, unit, source, current_setting(name) FROM pg_settings WHERE name = 'statement_timeout'"
+    found = []
+    for port in twins[1:]:
+        where = f"host=127.0.0.1 port={port} user=postgres dbname=postgres"
+        with psycopg.connect(where, autocommit=True) as connection:
+            connection.execute("SET statement_timeout = '2min'")
+            said = [connection.execute(query).fetchone()]
+            with connection.transaction():
+                connection.execute("SET LOCAL statement_timeout = 1500")
+                said += [connection.execute(query, prepare=True).fetchone() for _ in range(3)]
+            connection.execute("RESET statement_timeout")
+            said += [connection.execute(query, prepare=True).fetchone() for _ in range(3)]
+            for unknown in ("SELECT current_setting('nosuch')", "SELECT current_setting('nosuch', false)"):
+                with pytest.raises(psycopg.errors.UndefinedObject) as caught:
+                    connection.execute(unknown)
+                said.append((caught.value.diag.message_primary,))
+        found.append(said)
+    assert found[0] == found[1]
+    assert found[0][0] == ("120000", "ms", "session", "2min")
 
 
 @pytest.mark.parametrize("query", QUERIES)
