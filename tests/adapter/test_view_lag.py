@@ -66,8 +66,6 @@ def db(maintenance: Maintenance) -> Iterator[eddyline.Connection]:
         assert connection.execute("SELECT n FROM j WHERE k = 0").fetchall() == [(1,)]
         while connection._engine.lag.behind(_id(connection, "t")):  # an index is told of after it is read, and last t_k
             time.sleep(0.001)
-        while connection._engine.lag.behind(_id(connection, "t")):  # a read may be answered before that is told
-            time.sleep(0.001)
         connection.execute("ALTER SYSTEM SET max_view_lag = '1ms'")
         yield connection
         maintenance.release()
@@ -144,6 +142,8 @@ def test_reads_other_tables_and_definitions_wait_for_nothing(db: eddyline.Connec
     db.execute("DROP TABLE w")
     db.execute("SET transaction_isolation = 'serializable'")
     assert db.execute("SELECT n FROM j WHERE k = 0").fetchall() == [(1,)]
+    if not db._engine.default.reader:
+        maintenance.release()  # the one runtime answers this, too
     assert db.execute("SELECT k FROM u ORDER BY k").fetchall() == [(1,), (2,)]
 
 
