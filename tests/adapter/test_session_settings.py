@@ -54,6 +54,8 @@ def test_set_show_reset(db: eddyline.Connection) -> None:
     assert show(db, "application_name") == ""
     assert show(db, "server_version") == "15.0"
     assert ("timezone", "UTC") in {(r[0].lower(), r[1]) for r in db.execute("SHOW ALL").fetchall()}
+    names = [name.lower() for name, _ in db.execute("SHOW ALL").fetchall()]
+    assert names == sorted(set(names)), "each once"
 
 
 @pytest.mark.parametrize(

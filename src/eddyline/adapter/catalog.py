@@ -111,9 +111,9 @@ class CatalogSnapshot:
         item_id = self.schemas.get(schema, _NO_NAMES).get(name)
         return None if item_id is None else self.by_id[item_id]
 
-    def item(self, item_id: str) -> CatalogItem | None:
-        """The item with that id, of the system's own too."""
-        return self.by_id.get(item_id) or system_item(item_id, self)
+    def item(self, item_id: str, shown_settings: Callable[[], tuple[ShownSetting, ...]] = tuple) -> CatalogItem | None:
+        """The item with that id, of the system's own too.  ``shown_settings``: those that the session sees."""
+        return self.by_id.get(item_id) or system_item(item_id, self, shown_settings)
 
     def items(self, schema: str | None = None) -> tuple[CatalogItem, ...]:
         """All items (of one schema), ordered by schema and name; the system's own only where one of its is named."""
@@ -275,7 +275,7 @@ class SearchPathView:
         return self.snapshot.find(schema, name)
 
     def item(self, item_id: str) -> CatalogItem | None:
-        return self.snapshot.by_id.get(item_id) or system_item(item_id, self.snapshot, self.shown_settings)
+        return self.snapshot.item(item_id, self.shown_settings)
 
     def items(self, schema: str | None = None) -> tuple[CatalogItem, ...]:
         return self.snapshot.items(schema)

@@ -51,8 +51,8 @@ __all__ = ["MAX_CACHED_CHARS", "Prepared", "bind_parsed", "is_prepared", "litera
 
 #: longer texts are parsed each time
 MAX_CACHED_CHARS = 20_000
-#: what rounds to more than this is no finite float32
 _MOST_DIGITS = 19  # of a bigint
+#: what rounds to more than this is no finite float32
 _MAX_REAL = (2.0 - 2.0**-24) * 2.0**127
 _TEXTS = (Kind.TEXT, Kind.VARCHAR, Kind.BPCHAR)
 

@@ -124,9 +124,7 @@ def _show_setting(system: SystemSettings, settings: Settings, transaction: Trans
     """One setting's value, or all of them; 42704 for an unknown one."""
     if name == "all":
         names: tuple[str, ...] = ("name", "setting")
-        rows: list[tuple[str, ...]] = sorted(
-            {**dict(system.all()), **dict(settings.all())}.items(), key=lambda pair: pair[0].lower()
-        )
+        rows: list[tuple[str, ...]] = [(setting.name, setting.value) for setting in settings.shown()]
     elif name in system and name not in settings:
         names, rows = (name,), [(system.show(name),)]
     else:

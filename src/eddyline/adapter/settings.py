@@ -199,9 +199,6 @@ class Settings:
         if self.state.local:
             self.state = SettingsState(self.state.session)
 
-    def all(self) -> list[tuple[str, str]]:
-        return [(shown_name(name), self.get(name)) for name in sorted(_SETTINGS)]
-
     def shown(self) -> tuple[ShownSetting, ...]:
         """All settings, the database's too, ordered by name."""
         own = (self._shown(name, setting) for name, setting in _SETTINGS.items())

@@ -177,15 +177,12 @@ class SystemSettings:
 
     def shown(self) -> tuple[ShownSetting, ...]:
         """All of them as they are for whoever has set nothing."""
-        return tuple(self._shown(name, self.show(name)) for name in sorted(_SETTINGS))
-
-    def _shown(self, name: str, value: str) -> ShownSetting:
-        boot = self.built_in(name)
-        source = "default" if value == boot else "configuration file"
-        return ShownSetting(name, value, self.unit(name), boot, value, "sighup", source)
-
-    def all(self) -> list[tuple[str, str]]:
-        return [(name, self.show(name)) for name in sorted(_SETTINGS)]
+        shown = []
+        for name in sorted(_SETTINGS):
+            boot, value = self.built_in(name), self.show(name)
+            source = "default" if value == boot else "configuration file"
+            shown.append(ShownSetting(name, value, self.unit(name), boot, value, "sighup", source))
+        return tuple(shown)
 
     def set(self, name: str, values: tuple[str, ...] | None) -> None:
         """``values`` None: the default.  42704 for an unknown name, 22023 for a value that is none of its."""
