@@ -268,13 +268,13 @@ def one_incarnation(patch: Patch) -> None:
 def retention_follows_progress(patch: Patch) -> None:
     original = Worker._reconcile
 
-    def reconcile(self: Worker, history: list[Command]) -> None:
-        ledger = self._ledger
+    def reconcile(self: Worker) -> None:
+        ledger = self.connection.ledger
         for id, flow in self._exporters.items():
             if not flow.hydrated:
                 entry = ledger._entries[id]
                 entry.since[id] = EMPTY
-        original(self, history)
+        original(self)
 
     patch.setattr(Worker, "_reconcile", reconcile)
 
@@ -282,10 +282,10 @@ def retention_follows_progress(patch: Patch) -> None:
 def reads_are_retained_by_progress(patch: Patch) -> None:
     original = InteractiveWorker._reconcile
 
-    def reconcile(self: InteractiveWorker, history: list[Command]) -> None:
+    def reconcile(self: InteractiveWorker) -> None:
         for waiting in self._imports:
-            self._ledger._entries[waiting.export].since[waiting.export] = EMPTY
-        original(self, history)
+            self.connection.ledger._entries[waiting.export].since[waiting.export] = EMPTY
+        original(self)
 
     patch.setattr(InteractiveWorker, "_reconcile", reconcile)
 

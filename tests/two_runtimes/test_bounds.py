@@ -53,7 +53,7 @@ def until(done: Callable[[], bool]) -> None:
 def assert_given_back(db: eddyline.Connection) -> None:
     """No dataflow, walk or hold of a read is left, and the tables compact as if there had been none."""
     controller = db._engine._control.controller
-    until(lambda: all(not w._bounded and not w._walks and not w.peeks.waiting for w in workers(db)))
+    until(lambda: all(not w._reads and not w._walks and not w.peeks.waiting for w in workers(db)))
     until(lambda: all(d.read is None for w in workers(db) for d in list(w._agenda)))
     replica = controller._instances[FIRST_CLUSTER].replicas[FIRST_REPLICA]
     until(lambda: not controller._peeks and not replica.leaving)

@@ -344,7 +344,7 @@ def test_i16_both_runtimes_retain_the_same_whatever_their_progress(hydrated: boo
     assert not d.pair.failed
     assert d.lane()._exporters["t1"] is read
     assert d.rows_of_peek("t1", 1) == dict.fromkeys(ROWS, 1)
-    assert d.maintainer()._ledger._renders == d.reader()._ledger._renders == {"i": 1, "j": 2}
+    assert d.maintainer().connection.ledger._renders == d.reader().connection.ledger._renders == {"i": 1, "j": 2}
     assert d.rows_of_peek("i", 1) == dict.fromkeys(ROWS, 1)
 
 

@@ -22,7 +22,6 @@ from typing import assert_never
 from eddyline.compute.frozen import FrozenIndex
 from eddyline.compute.inbox import Inbox
 from eddyline.compute.lane import BindImport, ContinuePeek, PeekOfLog, ReconcileReads, RenderRead
-from eddyline.compute.ledger import Ledger
 from eddyline.compute.log_reads import LogPart
 from eddyline.compute.peek import PeekTask, PeekTiming
 from eddyline.compute.peek_queue import PeekQueue, answer_on_caller
@@ -30,6 +29,7 @@ from eddyline.compute.placement import Role
 from eddyline.compute.point_lookup import rows_of_point
 from eddyline.compute.sharing import LOG_INCARNATION, PairHold, SharingRegistry, Slot
 from eddyline.compute.worker import Worker
+from eddyline.compute.worker_connection import WorkerConnection
 from eddyline.plan.dataflow import DataflowClass, DataflowDescription, ExportIndex, ImportIndex, ImportSource
 from eddyline.protocol.logs import LOGS
 from eddyline.protocol.messages import (
@@ -128,10 +128,7 @@ class InteractiveWorker:
         #: peeks whose peer has not sealed their time
         self.peeks = PeekQueue(Role.INTERACTIVE.value, hasher, clock, respond=self._respond, start=self._start_peek)
         self._imports: list[_Import] = []
-        self._ledger = Ledger()
-        self._nonce: str | None = None
-        self._connection = 0
-        self._history: list[Command] | None = None
+        self.connection = WorkerConnection()
         registry.connect_reader(self.inbox.wake)
 
     def step(self) -> bool:
@@ -150,17 +147,15 @@ class InteractiveWorker:
     def _take(self, command: Command) -> None:
         if isinstance(command, Hello):
             self._hello(command)
-        elif self._history is None:
+        elif self.connection.settled:
             self._handle(command)
-        else:
-            self._history.append(command)
-            if isinstance(command, InitializationComplete):
-                self._reconcile(self._history)
+        elif self.connection.history(command):
+            self._reconcile()
 
     def _handle(self, command: Command) -> None:
         match command:
             case CreateDataflow():
-                self._ledger.create(command.dataflow)
+                self.connection.ledger.create(command.dataflow)
                 if command.dataflow.dataflow_class is DataflowClass.ONE_SHOT_READ:
                     self._create_read(command)
                 else:
@@ -187,20 +182,14 @@ class InteractiveWorker:
                 assert_never(command)
 
     def _hello(self, hello: Hello) -> None:
-        if hello.nonce == self._nonce:
+        if not self.connection.hello(hello):
             return
-        first, self._nonce = self._nonce is None, hello.nonce
-        self._ledger.hello(hello)
-        self._connection += 1
         self.peeks.clear()
         self._peek_log.forget()
         self.lane.inbox.command(hello)
-        if not first:
-            self._history = []
 
-    def _reconcile(self, history: list[Command]) -> None:
-        self._history = None
-        done = self._ledger.reconcile(history)
+    def _reconcile(self) -> None:
+        done = self.connection.reconcile()
         for id in done.dropped:
             self._forget(id)
         self.lane.inbox.command(ReconcileReads(done.dropped, done.retained))
@@ -209,7 +198,7 @@ class InteractiveWorker:
                 self.traces[id].allow_compaction(as_of)
         for command in done.commands:
             self._handle(command)
-        self._registry.agree(self._ledger.reconciliations, self._ledger.digest())
+        self._registry.agree(self.connection.ledger.reconciliations, self.connection.ledger.digest())
 
     def _record_peers(self, description: DataflowDescription) -> None:
         as_of, until = Frontier(description.as_of), Frontier(description.until)
@@ -218,7 +207,7 @@ class InteractiveWorker:
                 self._peers.add(export.id)
                 continue
             layout = Layout(export.types, export.key)
-            slot = self._registry.record(export.id, self._ledger.incarnation(export.id), layout, until)
+            slot = self._registry.record(export.id, self.connection.ledger.incarnation(export.id), layout, until)
             hold = slot.record(as_of)
             self.traces[export.id] = PeerBundle(export.id, slot, hold, export.types)
 
@@ -262,7 +251,7 @@ class InteractiveWorker:
 
     def _allow_compaction(self, command: AllowCompaction, frontier: Frontier) -> None:
         id = command.id
-        self._ledger.allow_compaction(id, frontier)
+        self.connection.ledger.allow_compaction(id, frontier)
         if id in self._local:
             if frontier == EMPTY:
                 self._forget(id)
@@ -386,4 +375,4 @@ class InteractiveWorker:
     def _respond(self, response: Response) -> None:
         if isinstance(response, PeekResponse):
             self._peek_log.end(response.uuid)
-        self._respond_as(self.index, self._connection, response)
+        self._respond_as(self.index, self.connection.number, response)

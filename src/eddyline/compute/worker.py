@@ -7,10 +7,8 @@ Invariants:
 I1  commands take effect in the order in which they were sent, dataflows are numbered and built in it;
 I2  steady dataflows are activated before hydrating ones, in turns; hydration gets a quarter of the activations at
     least while it has work (see the agenda); merging, beyond what insertions pay, is for idle time;
-I3  a dataflow that may have something to do is scheduled: by a commit to a source of it, by a moved frontier of an
-    import, by a peer's message, or by a peek that waits for it.  Where it selects rows of a source, commits without any
-    for it pass it by; it falls behind by a bounded number of them.  One that peers are ahead of passes no commit by: in
-    another process they may hear of it first, and of rows that none here has;
+I3  a dataflow that may have something to do is scheduled: by a commit that concerns it (see ``commit_interest``), by a
+    moved frontier of an import, by a peer's message, or by a peek that waits for it;
 I4  whoever is scheduled has everything upstream scheduled too: quiet inputs then catch up with the newest commit.
 I5  a dataflow of a class that the worker does not render is recorded: its exports are *peers*, which have no channel,
     no frontier to report, and commands about them are no-ops here;
@@ -25,12 +23,12 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
-from functools import partial
-from itertools import islice
 from typing import assert_never
 
 from eddyline.compute.agenda import Agenda
 from eddyline.compute.allowed import Allowed
+from eddyline.compute.bounded_reads import BoundedReads
+from eddyline.compute.commit_interest import CommitInterest
 from eddyline.compute.dataflow import Dataflow
 from eddyline.compute.exchange import Mailboxes, Message
 from eddyline.compute.exports import IndexExport
@@ -39,21 +37,21 @@ from eddyline.compute.give_back import GiveBack
 from eddyline.compute.held_bytes import HeldBytes
 from eddyline.compute.inbox import Inbox, Taken
 from eddyline.compute.lane import BindImport, ContinuePeek, Item, PeekOfLog, ReconcileReads, RenderRead
-from eddyline.compute.ledger import Ledger
 from eddyline.compute.log_reads import LogPart
 from eddyline.compute.measures import WorkerMeasures
 from eddyline.compute.peek import PeekTask, PeekTiming, canceled, peek_error
 from eddyline.compute.peek_queue import PeekQueue, answer_on_caller
 from eddyline.compute.placement import Role
 from eddyline.compute.point_lookup import rows_of_point
-from eddyline.compute.read_state import MemoryAccounts, ReadState
+from eddyline.compute.read_state import MemoryAccounts
 from eddyline.compute.render import RenderContext, SharedSources, render
 from eddyline.compute.sharing import SharingRegistry, Slot
 from eddyline.compute.stream import Arrangement
 from eddyline.compute.wanted_views import WantedViews
+from eddyline.compute.worker_connection import WorkerConnection
 from eddyline.compute.worker_log import WorkerLog
 from eddyline.errors import make_error
-from eddyline.plan.dataflow import DataflowClass, ImportIndex
+from eddyline.plan.dataflow import DataflowClass
 from eddyline.protocol.messages import (
     AllowCompaction,
     AllowWrites,
@@ -72,7 +70,7 @@ from eddyline.protocol.messages import (
     UpdateConfiguration,
 )
 from eddyline.protocol.soft_assertion import soft_assert
-from eddyline.protocol.sources import SourceReader, Storage
+from eddyline.protocol.sources import Storage
 from eddyline.repr.ids import is_log
 from eddyline.repr.time import EMPTY, MIN_TIME, Frontier, Time
 from eddyline.trace.hasher import Hasher
@@ -81,10 +79,6 @@ from eddyline.trace.point_probe import Found, PointProbe
 __all__ = ["Worker"]
 
 _MERGE_FUEL_ROWS = 16_384
-#: how often what a read holds is looked at within an activation
-_WEIGH_NS = 1_000_000
-#: a commit of so many rows lets one more of those that it passed by catch up
-_CATCH_UP_ROWS = 1_024
 
 
 class Worker:
@@ -125,10 +119,7 @@ class Worker:
         self._storage = storage
         self._hasher = hasher
         self._mailboxes = mailboxes
-        self._accounts = accounts
-        self._held = held
         self._clock = clock
-        self._activation_ns = activation_ns
         self._respond_as = respond
         self._indexes: dict[str, IndexExport] = {}
         self._render_context = RenderContext(
@@ -145,22 +136,19 @@ class Worker:
         #: the live dataflows, and which of them have something to do
         self._agenda = Agenda()
         self._next_number = 0
-        #: those of reads that may hold only so much
-        self._bounded: dict[int, Dataflow] = {}
+        self._interest = CommitInterest(self._agenda)
+        self._reads = BoundedReads(
+            index,
+            hasher=hasher,
+            storage=storage,
+            indexes=self._indexes,
+            accounts=accounts,
+            held=held,
+            clock=clock,
+            activation_ns=activation_ns,
+        )
         #: the live dataflow that exports each id
         self._exporters: dict[str, Dataflow] = {}
-        #: dataflows that import each collection or index
-        self._importers: dict[str, list[Dataflow]] = {}
-        #: those among them that are scheduled by each of its steps
-        self._followers: dict[str, dict[Dataflow, None]] = {}
-        #: the others, longest ago activated first
-        self._passed_by: dict[str, dict[Dataflow, None]] = {}
-        #: the ids of both; None until it is asked for
-        self._followed: frozenset[str] | None = None
-        #: dataflows by the readers of their sources
-        self._readers: dict[SourceReader, Dataflow] = {}
-        #: dataflows that a peer may be ahead of
-        self._outrun: dict[Dataflow, None] = {}
         #: messages for dataflows not built yet
         self._parked: dict[int, list[Message]] = {}
         self._reported: dict[str, Frontier] = {}
@@ -169,8 +157,7 @@ class Worker:
         #: peeks whose index has not sealed their time
         self.peeks = PeekQueue(role.value, hasher, clock, respond=self._respond, start=self._start_peek)
         self._walks: deque[PeekTask] = deque()
-        #: what the commands alone say; a heavy lane's is kept by its interactive worker
-        self._ledger = Ledger()
+        self.connection = WorkerConnection()
         #: exports that the other runtime renders
         self._peers: set[str] = set()
         #: the slots of published indexes
@@ -179,12 +166,6 @@ class Worker:
         #: published indexes that a reader waits for
         self._wanted: set[str] = set()
         self._wanted_views = WantedViews(storage, self._exporters, self._agenda)
-        self._nonce: str | None = None
-        self._connection = 0
-        #: the new connection's history so far, while it is being told
-        self._history: list[Command] | None = None
-        #: a lane's: it is not told yet what goes on of the earlier connection
-        self._unsettled = False
         self.log = WorkerLog(index, role, hasher=hasher, registry=registry, respond=self._respond, clock=clock)
         mailboxes.set_waker(index, self.inbox.wake)
         if registry is not None:
@@ -210,10 +191,10 @@ class Worker:
         if taken.commits or taken.closed_times:
             self._commits(taken)
             moved = True
-        if self._history is not None or self._unsettled:
-            return moved  # what is to run is not known yet, and must not be reported to the new connection
+        if not self.connection.settled:
+            return moved
         moved |= bool(self._unscheduled) and self._report_unscheduled()
-        moved |= bool(self._bounded) and self._stop_reads()
+        moved |= bool(self._reads) and self._stop_reads()
         moved |= self.log.seal_if_due(self._agenda.steady_waits)
         moved |= self._activate()
         moved |= self._walk()
@@ -238,8 +219,7 @@ class Worker:
     def _hand_over(self, dataflow: Dataflow, message: Message) -> None:
         exchange = dataflow.exchanges[message.channel.operator]
         exchange.deliver(message)
-        if exchange.outrun():
-            self._outrun[dataflow] = None
+        self._interest.heard(dataflow, exchange)
 
     def _commits(self, taken: Taken) -> None:
         if self.index == self._mailboxes.first:
@@ -248,31 +228,12 @@ class Worker:
             for dataflow in self._agenda:
                 self._agenda.schedule_alone(dataflow)
             return
-        for reader in taken.touched:
-            touched = self._readers.get(reader)
-            if touched is not None:
-                self._agenda.schedule(touched)
-        for id in taken.commits:
-            for dataflow in self._followers.get(id, ()):
-                self._agenda.schedule(dataflow)
-            for dataflow in islice(self._passed_by.get(id, ()), 1 + taken.commit_rows // _CATCH_UP_ROWS):
-                self._agenda.schedule(dataflow)
-        for dataflow in self._agenda.hydrating:
-            self._agenda.schedule(dataflow)
-        self._catch_up()
+        self._interest.committed(taken)
         for waiting in self.peeks.waiting.values():
             self._agenda.schedule(self._exporters[waiting.peek.target])
         for id in list(self._wanted):
             self._want(id)
         self._wanted_views.schedule()
-
-    def _catch_up(self) -> None:
-        """A commit, to whatever collection: it may close the times that peers have told of."""
-        for dataflow in list(self._outrun):
-            if any(exchange.outrun() for exchange in dataflow.exchanges.values()):
-                self._agenda.schedule(dataflow)
-            else:
-                del self._outrun[dataflow]
 
     def _want(self, id: str) -> bool:
         """A reader of the other runtime waits for index ``id``; True if it was scheduled for that."""
@@ -293,62 +254,25 @@ class Worker:
         start = self._clock()
         if dataflow.read is not None:
             dataflow.read.look(start)
-        dataflow.activate(self._expiry(dataflow, start))
+        dataflow.activate(self._reads.expiry(dataflow, start))
         self.measures.activations.record(self._clock() - start)
         self._after_activation(dataflow)
-        self._weigh(dataflow)
+        if self._reads.weigh(dataflow):
+            self._stop_reads()
         # Even if this one had nothing to do: others may be scheduled still, and nobody wakes the worker for them.
         return True
 
-    def _expiry(self, dataflow: Dataflow, start: int) -> Callable[[], bool]:
-        """Whether an activation that began at ``start`` should end: it has lasted, or holds too much."""
-        account = None if dataflow.read is None else dataflow.read.memory
-        if account is None:
-            return lambda: self._clock() - start >= self._activation_ns
-        weighed = start
-
-        def expired() -> bool:
-            nonlocal weighed
-            now = self._clock()
-            if now - weighed >= _WEIGH_NS:
-                weighed = now
-                account.report(self.index, dataflow.held_bytes())
-            return now - start >= self._activation_ns or account.exceeded
-
-        return expired
-
-    def _weigh(self, dataflow: Dataflow) -> None:
-        """After an activation: reports what it holds where somebody asks, and ends a read if that is too much."""
-        account = None if dataflow.read is None else dataflow.read.memory
-        if dataflow.stopped or (account is None and not self._held.wanted):
-            return
-        held = dataflow.held_bytes()
-        if self._held.wanted:
-            for id in dataflow.exports:
-                self._held.report(self.index, id, held)
-        if account is not None:
-            account.report(self.index, held)
-            self._stop_reads()
-
     def _stop_reads(self) -> bool:
-        """Ends this worker's part of every read that is past its bound, here or on another worker."""
-        moved = False
-        for dataflow in list(self._bounded.values()):
-            failure = None if dataflow.stopped or dataflow.read is None else dataflow.read.failure()
-            if failure is not None:
-                dataflow.stop(failure, self._hasher)
-                self._after_activation(dataflow)
-                moved = True
-        return moved
+        stopped = self._reads.stop()
+        for dataflow in stopped:
+            self._after_activation(dataflow)
+        return bool(stopped)
 
     def _after_activation(self, dataflow: Dataflow) -> None:
         dataflow.check_hydrated()
         self.log.touched(dataflow)
         self._agenda.activated(dataflow)
-        for id in dataflow.selected:
-            others = self._passed_by[id]
-            del others[dataflow]
-            others[dataflow] = None
+        self._interest.activated(dataflow)
         for id in dataflow.exports:
             slot = self._slots.get(id)
             if slot is not None:
@@ -357,8 +281,7 @@ class Worker:
             if frontier > self._reported.get(id, MIN_TIME) and id not in dataflow.dropped_exports:
                 self._reported[id] = frontier
                 self._respond(Frontiers(id, frontier))
-                for importer in self._followers.get(id, ()):
-                    self._agenda.schedule_after(dataflow, importer)
+                self._interest.moved(dataflow, id)
                 self._answer_ready(id)
 
     def _merge(self) -> bool:
@@ -386,15 +309,13 @@ class Worker:
             case PeekOfLog():
                 self._peek_log(item)
             case ReconcileReads():
-                self._unsettled = False
+                self.connection.settle()
                 self._go_on(item.dropped, item.retained)
             case _:
-                if self._history is None:
+                if self.connection.settled:
                     self._handle(item)
-                    return
-                self._history.append(item)
-                if isinstance(item, InitializationComplete):
-                    self._reconcile(self._history)
+                elif self.connection.history(item):
+                    self._reconcile()
 
     def _handle(self, command: Command) -> None:
         match command:
@@ -424,30 +345,20 @@ class Worker:
 
     def _hello(self, hello: Hello) -> None:
         """A new nonce is a new connection.  What the old one asked for is forgotten; what runs, goes on if it can."""
-        if hello.nonce == self._nonce:
+        if not self.connection.hello(hello):
             return
-        first, self._nonce = self._nonce is None, hello.nonce
-        self._ledger.hello(hello)
-        self._connection += 1
         self.peeks.clear()
         if self.role is not Role.INTERACTIVE:  # an interactive worker has done so already, and gone on since
             self.log.peeks.forget()
         self._walks.clear()
-        if first:
-            return
-        if self.role is Role.INTERACTIVE:
-            self._unsettled = True
-        else:
-            self._history = []
 
-    def _reconcile(self, history: list[Command]) -> None:
-        self._history = None
-        done = self._ledger.reconcile(history)
+    def _reconcile(self) -> None:
+        done = self.connection.reconcile()
         self._go_on(done.dropped, done.retained)
         for command in done.commands:
             self._handle(command)
         if self._registry is not None:
-            self._registry.agree(self._ledger.reconciliations, self._ledger.digest())
+            self._registry.agree(self.connection.ledger.reconciliations, self.connection.ledger.digest())
 
     def _go_on(self, dropped: Iterable[str], retained: Mapping[str, Frontier]) -> None:
         for id in dropped:
@@ -463,7 +374,7 @@ class Worker:
     # -- life of a dataflow ---------------------------------------------------------------------------------------
 
     def _create(self, command: CreateDataflow) -> None:
-        self._ledger.create(command.dataflow)
+        self.connection.ledger.create(command.dataflow)
         if self.role.renders(command.dataflow.dataflow_class):
             self._render(command, {}, {})
             return
@@ -481,22 +392,16 @@ class Worker:
         self._next_number += 1
         logs = self.log.imports(command.dataflow)
         dataflow = render(command.dataflow, number, self._render_context, frozen, logs)
-        imported = list(dict.fromkeys(i.id for i in command.dataflow.imports))
-        direct = {self._exporters[id] for id in imported if id in self._exporters}
+        direct = {self._exporters[i.id] for i in command.dataflow.imports if i.id in self._exporters}
         dataflow.upstream = frozenset(direct).union(*(d.upstream for d in direct))
         for upstream in dataflow.upstream:
             upstream.downstream.add(dataflow)
         self._agenda.add(dataflow)
-        self._watch_read(dataflow, frozen)
+        self._reads.watch(dataflow, frozen)
         self.measures.rendered(number, dataflow.arrangements)
         if command.dataflow.dataflow_class is DataflowClass.MAINTAINED:
             self.measures.count(built=1)
-        for id in imported:
-            self._importers.setdefault(id, []).append(dataflow)
-            those = self._passed_by if id in dataflow.selected else self._followers
-            those.setdefault(id, {})[dataflow] = None
-        self._followed = None
-        self._readers.update((source.reader, dataflow) for source in dataflow.sources)
+        self._interest.add(dataflow)
         for id, export in dataflow.exports.items():
             self._exporters[id] = dataflow
             self._reported.pop(id, None)
@@ -511,30 +416,10 @@ class Worker:
         for message in self._parked.pop(number, ()):
             self._hand_over(dataflow, message)
 
-    def _watch_read(self, dataflow: Dataflow, frozen: Mapping[str, FrozenIndex]) -> None:
-        """What a one-shot read waits for, and what it may hold."""
-        description = dataflow.description
-        bound = description.memory_bytes
-        if bound is None and description.dataflow_class is DataflowClass.MAINTAINED:
-            return
-        frontiers: list[Callable[[], Frontier]] = []
-        for imported in description.imports:
-            if isinstance(imported, ImportIndex) and imported.id in self._indexes:
-                frontiers.append(self._indexes[imported.id].frontier)
-            elif imported.id in self._storage:
-                frontiers.append(partial(self._storage.upper, imported.id))
-        account = None if bound is None else self._accounts.take(dataflow.number, bound)
-        dataflow.read = ReadState(description.as_of, frontiers, tuple(frozen.values()), account)
-        if account is not None:
-            self._bounded[dataflow.number] = dataflow
-        for export in dataflow.exports.values():
-            if isinstance(export, IndexExport):
-                export.read = dataflow.read
-
     def _lead(self, dataflow: Dataflow) -> None:
         """A view that a connection makes anew is upstream of what goes on reading it (I4)."""
         leading = dataflow.upstream | {dataflow}
-        for importer in [d for id in dataflow.exports for d in self._importers.get(id, ())]:
+        for importer in self._interest.importers(dataflow.exports):
             for other in (importer, *importer.downstream):
                 other.upstream |= leading
                 for leader in leading:
@@ -546,7 +431,7 @@ class Worker:
         arrangement = export.arrangement
         assert isinstance(arrangement, Arrangement), "maintenance renders over its own arrangements only"
         as_of, until = Time(dataflow.description.as_of), Frontier(dataflow.description.until)
-        slot = self._registry.publish(id, self._ledger.incarnation(id), arrangement, as_of, until)
+        slot = self._registry.publish(id, self.connection.ledger.incarnation(id), arrangement, as_of, until)
         slot.published_ns = self._clock()
         slot.publisher_since = Frontier(as_of)
         self._slots[id] = slot
@@ -596,7 +481,7 @@ class Worker:
             self._agenda.schedule_alone(dataflow)
 
     def _allow_compaction(self, id: str, frontier: Frontier) -> None:
-        self._ledger.allow_compaction(id, frontier)
+        self.connection.ledger.allow_compaction(id, frontier)
         if is_log(id):
             known = self.log.allow_compaction(id, frontier)
             soft_assert(known, "a command names an unknown collection", id=id)
@@ -640,19 +525,7 @@ class Worker:
     def _drop(self, dataflow: Dataflow) -> None:
         self._agenda.remove(dataflow)
         self.measures.dropped(dataflow.number)
-        self._bounded.pop(dataflow.number, None)
-        self._outrun.pop(dataflow, None)
-        for id in {i.id for i in dataflow.description.imports}:
-            self._importers[id].remove(dataflow)
-            if not self._importers[id]:
-                del self._importers[id]
-            those = self._passed_by if id in dataflow.selected else self._followers
-            del those[id][dataflow]
-            if not those[id]:
-                del those[id]
-        self._followed = None
-        for source in dataflow.sources:
-            del self._readers[source.reader]
+        self._interest.remove(dataflow)
         for other in dataflow.downstream:
             other.upstream -= {dataflow}
         for other in dataflow.upstream:
@@ -660,8 +533,7 @@ class Worker:
         if dataflow.description.dataflow_class is DataflowClass.MAINTAINED:
             self._free_memory.dropped(dataflow.held_bytes())
         dataflow.close()
-        for id in dataflow.exports:
-            self._held.forget(id)
+        self._reads.dropped(dataflow)
         self.log.dropped(dataflow)
         if self.role is Role.INTERACTIVE and not len(self._agenda):
             self.inbox.follow_commits(follow=False)
@@ -752,8 +624,7 @@ class Worker:
     def at_rest(self) -> bool:
         """Nothing is rendered, queued or parked."""
         return not (
-            len(self._agenda) or self._exporters or self._importers or self._indexes or self._reported
-            or self._followers or self._passed_by or self._readers or self._outrun
+            len(self._agenda) or self._exporters or self._interest or self._indexes or self._reported
             or self.peeks.waiting or self._walks or self._parked or self._peers or self._slots or self._wanted
         )  # fmt: skip
 
@@ -765,11 +636,9 @@ class Worker:
 
     def _heeded(self) -> frozenset[str] | None:
         """The collections whose commits give it something to do; None: any commit may (see ``_commits``)."""
-        if self._agenda.building or self._outrun or self.peeks.waiting or self._wanted or self._wanted_views:
+        if self.peeks.waiting or self._wanted or self._wanted_views:
             return None
-        if self._followed is None:
-            self._followed = frozenset((*self._followers, *self._passed_by))
-        return self._followed
+        return self._interest.heeded()
 
     def _idle_s(self) -> float | None:
         """How long it may rest if nothing comes; None: for ever."""
@@ -785,4 +654,4 @@ class Worker:
     def _respond(self, response: Response) -> None:
         if isinstance(response, PeekResponse):
             self.log.peeks.end(response.uuid)
-        self._respond_as(self.index, self._connection, response)
+        self._respond_as(self.index, self.connection.number, response)

@@ -156,9 +156,9 @@ class Invariants:
                 world.reads[peek.uuid].over_placeholder = True
 
     def _reconciliations(self, ordinal: int, maintainer: Worker, reader: InteractiveWorker, replica: _Replica) -> None:
-        one, other = maintainer._ledger, reader._ledger
+        one, other = maintainer.connection.ledger, reader.connection.ledger
         if one.reconciliations == other.reconciliations:
-            if maintainer._history is None and reader._history is None:
+            if maintainer.connection.settled and reader.connection.settled:
                 self._incarnations(reader, replica)
             return
         number = max(one.reconciliations, other.reconciliations)
@@ -173,7 +173,7 @@ class Invariants:
             if is_log(id):
                 require(peer.arrangement.incarnation == LOG_INCARNATION, "i15", f"{id} is a log, and began anew")
                 continue
-            entry, number = reader._ledger._entries[id], reader._ledger.incarnation(id)
+            entry, number = reader.connection.ledger._entries[id], reader.connection.ledger.incarnation(id)
             incarnation = peer.arrangement.incarnation
             require(incarnation == number, "i15", f"{id} reads incarnation {incarnation} and should {number}")
             replica.as_ofs[id, number] = entry.since[id]
