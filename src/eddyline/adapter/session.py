@@ -8,22 +8,22 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from itertools import islice
-from typing import Any, TypeAlias, TypeVar, get_args
+from typing import Any, TypeVar, get_args
 
-from eddyline.adapter import ingest_rows, write
+from eddyline.adapter import write
 from eddyline.adapter.apart import on_caller
 from eddyline.adapter.as_of import time_asked
 from eddyline.adapter.asked_lookups import AskedLookups, KnownLookup, Rows
-from eddyline.adapter.catalog import CatalogSnapshot, SearchPathView, resolve_name
+from eddyline.adapter.bulk_writes import BulkWrites
+from eddyline.adapter.catalog import SearchPathView, resolve_name
 from eddyline.adapter.copy import HANDED_OVER, copy
 from eddyline.adapter.cursors import Cursors
-from eddyline.adapter.define import Definition, commit_with_definitions, define
+from eddyline.adapter.define import Definition, define
 from eddyline.adapter.engine import Engine
 from eddyline.adapter.explain import explain
 from eddyline.adapter.finishing import constant_value
 from eddyline.adapter.hydration import dataflows_behind, wait_hydrated
 from eddyline.adapter.named_statements import NamedStatement, SessionStatements, aborted
-from eddyline.adapter.notices import warning
 from eddyline.adapter.outcome import Outcome, SubscriptionFeed
 from eddyline.adapter.prepare import Prepared, bind_parsed, is_prepared, literals_of, prepare_text
 from eddyline.adapter.read import Interrupt, ReadContext
@@ -32,29 +32,24 @@ from eddyline.adapter.role_settings import login_settings
 from eddyline.adapter.running import Call, Running
 from eddyline.adapter.selecting import explain_analyze, select
 from eddyline.adapter.session_role import SessionRole
-from eddyline.adapter.setting_statements import literal_result, same_kind, set_transaction, setting_statement
-from eddyline.adapter.setting_values import duration_s, isolation_level
+from eddyline.adapter.session_transaction import SessionTransaction, TransactionStatus
+from eddyline.adapter.setting_statements import literal_result, setting_statement
+from eddyline.adapter.setting_values import duration_s
 from eddyline.adapter.settings import InForce, Settings
 from eddyline.adapter.shared_texts import shared_statement
 from eddyline.adapter.short_memory import admitted
 from eddyline.adapter.subscribe import open_subscription, subscribe_text
 from eddyline.adapter.system_settings import MAX_SUBSCRIPTION_BACKLOG
-from eddyline.adapter.transaction import Transaction
 from eddyline.errors import Error, InterfaceError, exhausted, make_error, unsupported
 from eddyline.expr.ir import Literal, LiteralValue
-from eddyline.repr.batch import Batch
 from eddyline.repr.time import Time
-from eddyline.repr.types import SqlType
 from eddyline.sql import statements as st
 from eddyline.sql.arguments import coerce_arguments
-from eddyline.sql.catalog_view import CatalogItem, ItemKind
 from eddyline.sql.parse import ParsedStatement, parse
 
 __all__ = ["Session"]
 
 T = TypeVar("T")
-#: I: no transaction, T: in one, E: in one that has failed
-TransactionStatus: TypeAlias = str
 _MANY_ROWS = 2_000  # rows of executemany that become columns at a time
 _DEFINITIONS = get_args(Definition)
 _ALLOWED_WHEN_FAILED = (st.Rollback, st.RollbackTo, st.Commit)
@@ -70,13 +65,13 @@ class Session:
         self._closed = False
         login = login_settings(engine.catalog.snapshot(), user)
         self._settings = Settings(engine.system, user, self._is_superuser, self._cluster_names, login)
-        self._role = SessionRole(engine, self._settings, self._catalog, user)
-        self._transaction: Transaction | None = None  # the explicit one, or the implicit one of a block
-        self._block = False  # between ``begin_block`` and ``end_block``
         self.cursors = Cursors()  # owner: the running statement
+        self._transaction = SessionTransaction(engine, self._settings, self.cursors, lambda: self._role.search_path)
+        self._role = SessionRole(engine, self._settings, self._transaction.catalog, user)
+        self.bulk = BulkWrites(engine, self._role, self._transaction.catalog, self._run_bulk)
         #: what it has parsed, bound and prepared; owner: the running statement
         self.statements = SessionStatements(
-            engine, self._names, lambda: self._failed, self._fail_transaction, self.cursors
+            engine, self._names, lambda: self._transaction.failed, self._transaction.fail, self.cursors
         )
         self._running = Running()
         self._asked = AskedLookups(engine, self._running)
@@ -90,7 +85,7 @@ class Session:
 
     @property
     def in_transaction(self) -> bool:
-        return self._transaction is not None and not self._transaction.implicit
+        return self._transaction.explicit is not None
 
     @property
     def settings_state(self) -> InForce:
@@ -124,9 +119,7 @@ class Session:
     @property
     def status(self) -> TransactionStatus:
         """What the protocol tells clients after each request."""
-        if self._transaction is None or not self.in_transaction:
-            return "I"
-        return "E" if self._transaction.failed else "T"
+        return self._transaction.status
 
     def close(self) -> None:
         """Rolls back and ends the session, cancelling what runs.  Twice is harmless."""
@@ -143,7 +136,7 @@ class Session:
     def _close(self) -> None:
         self._running.cancel()
         with self._turn:
-            self._end_transaction(committed=False)
+            self._transaction.end(committed=False)
             self.cursors.clear()
             self.statements.clear()
             self._asked.clear()
@@ -171,7 +164,7 @@ class Session:
         if file is None:
             with self._turn:
                 self.check_usable()
-                if self._transaction is None and not self._block:
+                if self._transaction.idle:
                     quick = self._asked.answer_bound(statement, literals, self._settings.in_force)
                     if quick is not None:
                         return quick
@@ -190,7 +183,7 @@ class Session:
         if not self._turn.acquire(blocking=False):
             return None
         try:
-            if self._transaction is not None or self._block or self._closed or not self._engine.usable_at_once:
+            if not self._transaction.idle or self._closed or not self._engine.usable_at_once:
                 return None
             return self._asked.rows(known, literals, self._settings.in_force)
         finally:
@@ -203,22 +196,18 @@ class Session:
 
         BEGIN makes it an explicit one.
         """
-        self._block = True
+        self._transaction.block = True
 
     def end_block(self) -> None:
         """Commits what the block's statements have done; rolls it back if one of them failed.  Raises as ``commit``."""
         with self._turn:
-            self._block = False
-            if self._transaction is None or not self._transaction.implicit:
-                return
-            if self._transaction.failed:
-                self._end_transaction(committed=False)
-            else:
-                self._run(self._commit)
+            self._transaction.block = False
+            if self._transaction.implicit:
+                self._run(self._transaction.commit)
 
     def fail(self) -> None:
         """Something that the client asked for went wrong outside of any statement: its transaction is failed too."""
-        self._fail_transaction()
+        self._transaction.fail()
 
     # -- statements -----------------------------------------------------------------------------------------------
 
@@ -228,7 +217,7 @@ class Session:
             # On this thread, whatever it is: there is nothing that an interrupt could leave half done.
             with self._turn:
                 self.check_usable()
-                if self._transaction is None and not self._block:
+                if self._transaction.idle:
                     outcome = self._asked.answer(text, parameters, self._settings.in_force)
                     if outcome is None and parameters is None and type(text) is str:
                         outcome = self._answer_shared(text)
@@ -240,7 +229,7 @@ class Session:
         """The statement that ``text`` shares with those that differ by literals alone, and its literals, for
         ``execute_bound``; None: it is to be bound by itself.
         """
-        return None if self._failed else shared_statement(self._engine, text, self._names())
+        return None if self._transaction.failed else shared_statement(self._engine, text, self._names())
 
     def _answer_shared(self, text: str) -> Outcome | None:
         """The answer of a lookup that was asked before, with other literals; None: ask otherwise."""
@@ -264,9 +253,9 @@ class Session:
         return self._apart(lambda: self._execute_many(text, rows))
 
     def _execute_many(self, text: str, rows: Iterable[Sequence[Any]]) -> Outcome:
-        own = self._transaction is None
+        own = self._transaction.current is None
         if own:
-            self._begin(st.Begin())
+            self._transaction.begin(st.Begin())
         affected = 0
         outcome = Outcome("")
         try:
@@ -277,15 +266,14 @@ class Session:
                     affected += max(outcome.affected, 0)
         except BaseException:
             if own:
-                self._end_transaction(committed=False)
+                self._transaction.end(committed=False)
             raise
         finished = self.commit() if own else None
         return Outcome(outcome.tag, affected=affected, time=finished)
 
     def _insert_each(self, text: str, rows: Sequence[Sequence[Any]], interrupt: Interrupt) -> Outcome | None:
         """The rows of ``executemany`` in one go, where they are rows of a plain INSERT; None where not."""
-        transaction = self._transaction
-        if transaction is None or transaction.failed:
+        if self._transaction.current is None or self._transaction.failed:
             return None
         try:
             catalog = self._names()
@@ -298,11 +286,11 @@ class Session:
             self._role.authorize(statement)
             self._engine.memory.admit()
             literals = [literals_of(prepared.param_types, row, self._settings.in_force.zone) for row in rows]
-            return self._in_transaction(
+            return self._transaction.run(
                 interrupt, lambda context: write.insert_each(context, statement, literals, plan)
             )
         except BaseException:
-            self._fail_transaction()
+            self._transaction.fail()
             raise
 
     def execute_script(self, text: str) -> Outcome:
@@ -344,15 +332,15 @@ class Session:
         try:
             prepared = prepare_text(self._engine, text, catalog, parameters)
         except Error:
-            if self._failed:
+            if self._transaction.failed:
                 parse(text)  # a syntax error comes first
                 raise aborted() from None
-            self._fail_transaction()
+            self._transaction.fail()
             raise
         if prepared is None:
             return Outcome("")
         outcome = self._execute_prepared(prepared, parameters, interrupt, file)
-        if self._transaction is None and isinstance(prepared.statement, st.Select):
+        if self._transaction.current is None and isinstance(prepared.statement, st.Select):
             self._asked.remember(text, parameters, catalog.version, self._settings.in_force, prepared)
         return outcome
 
@@ -360,7 +348,7 @@ class Session:
         self, statement: NamedStatement, literals: tuple[Literal, ...], interrupt: Interrupt, file: Any
     ) -> Outcome:
         outcome = self._execute_with(statement.prepared, lambda: literals, interrupt, file)
-        if self._transaction is None:
+        if self._transaction.current is None:
             self._asked.remember_bound(statement, self._settings.in_force)
         return outcome
 
@@ -368,9 +356,9 @@ class Session:
         try:
             prepared = bind_parsed(parsed, self._names())
         except Error:
-            if self._failed:
+            if self._transaction.failed:
                 raise aborted() from None
-            self._fail_transaction()
+            self._transaction.fail()
             raise
         return self._execute_prepared(prepared, None, interrupt, None)
 
@@ -384,177 +372,45 @@ class Session:
         self, prepared: Prepared, arguments: Callable[[], tuple[Literal, ...]], interrupt: Interrupt, file: Any
     ) -> Outcome:
         statement = prepared.statement
-        if self._failed and not isinstance(statement, _ALLOWED_WHEN_FAILED):
+        if self._transaction.failed and not isinstance(statement, _ALLOWED_WHEN_FAILED):
             raise aborted()
         try:
             literals = arguments()
-            session_level = self._session_statement(statement)
+            session_level = self._session_statement(statement, interrupt)
             if session_level is not None:
                 return session_level
             if isinstance(statement, st.Execute):
                 return self._execute_named(statement, interrupt, file)
-            if self._block and self._transaction is None:
-                self._begin_implicit()
-            return self._in_transaction(interrupt, lambda context: self._statement(context, prepared, literals, file))
+            if self._transaction.block and self._transaction.current is None:
+                self._transaction.begin_implicit()
+            return self._transaction.run(interrupt, lambda context: self._statement(context, prepared, literals, file))
         except BaseException:
-            self._fail_transaction()
+            self._transaction.fail()
             raise
-
-    # -- transactions ---------------------------------------------------------------------------------------------
-
-    def _catalog(self) -> CatalogSnapshot:
-        transaction = self._transaction
-        if transaction is not None and transaction.catalog is not None:
-            return transaction.catalog
-        return self._engine.catalog.snapshot()
 
     def _names(self) -> SearchPathView:
         """The catalog as the session's settings show it."""
         settings = self._settings.in_force
         path, shown = self._role.search_path, self._settings.shown
-        return self._catalog().view(path, settings.zone, settings.users, settings.cluster, shown)
+        return self._transaction.catalog().view(path, settings.zone, settings.users, settings.cluster, shown)
 
-    @property
-    def _failed(self) -> bool:
-        return self._transaction is not None and self._transaction.failed
-
-    def _fail_transaction(self) -> None:
-        if self._transaction is not None:
-            self._transaction.failed = True
-
-    def _in_transaction(self, interrupt: Interrupt, body: Callable[[ReadContext], Outcome]) -> Outcome:
-        """Runs ``body`` in the open transaction, or in one of its own that is committed after it."""
-        transaction, settings = self._transaction, self._settings.in_force
-        own = transaction is None
-        if transaction is None:
-            transaction = Transaction(False, settings.isolation)
-            transaction.read_only = settings.read_only
-        transaction.lock_timeout_s = settings.lock_timeout_s
-        try:
-            transaction.begin_reading(self._engine)
-            assert transaction.catalog is not None
-            context = ReadContext(
-                self._engine,
-                transaction,
-                transaction.catalog.view(self._role.search_path, settings.zone, settings.users, settings.cluster),
-                interrupt,
-                settings.read_bounds,
-            )
-            outcome = body(context)
-            if not own:
-                return outcome
-            committed = self._commit_writes(transaction, interrupt)
-            if committed is None:
-                return outcome
-            return Outcome(outcome.tag, outcome.result, outcome.affected, outcome.notices, committed, outcome.feed)
-        finally:
-            if own:
-                transaction.end(self._engine)
-
-    def _commit_writes(self, transaction: Transaction, interrupt: Interrupt) -> Time | None:
-        if not transaction.changed:
-            return None
-        engine = self._engine
-        settings = self._settings.in_force
-        engine.locks.acquire(
-            transaction.owner,
-            # What else it writes it only adds to, for which nobody has to be kept out but who reads it to write it.
-            transaction.writes.keys() - transaction.owner.held,
-            timeout_s=settings.lock_timeout_s,
-            check=interrupt.check,
-            shared=True,
-        )
-        writes = {t: Batch.concat(b[0].types, b) for t, b in transaction.writes.items()}
-        with engine.commit_lock:  # nobody writes or drops between the checks and the commit
-            engine.check_usable()
-            there = engine.catalog.snapshot().by_id
-            if any(t not in there and transaction.built(t) for t in writes):
-                raise make_error("40001", "a table of the transaction was dropped meanwhile")
-            transaction.check_reads(engine)
-            interrupt.check()
-            begun = commit_with_definitions(engine, transaction.definitions, writes, wait=settings.synchronous)
-        return None if begun is None else engine.finish_commit(begun)
+    # -- transactions ---------------------------------------------------------------------------------------------
 
     def commit(self) -> Time | None:
         """Commits the open transaction; its time, None if it wrote nothing or there is none."""
-        return self._apart(lambda: self._counted(self._commit))
-
-    def _commit(self, interrupt: Interrupt) -> Time | None:
-        transaction = self._transaction
-        if transaction is None:
-            return None
-        committed = False
-        try:
-            at = None if transaction.failed else self._commit_writes(transaction, interrupt)
-            committed = not transaction.failed
-            return at
-        finally:
-            self._end_transaction(committed=committed)
+        return self._apart(lambda: self._counted(self._transaction.commit))
 
     def rollback(self) -> None:
         """Rolls the open transaction back."""
-        self._apart(lambda: self._end_transaction(committed=False))
-
-    def _end_transaction(self, *, committed: bool) -> None:
-        transaction, self._transaction = self._transaction, None
-        if transaction is not None:
-            self.cursors.end_transaction(committed=committed)
-        if transaction is not None:
-            if not committed and transaction.settings is not None:
-                self._settings.state = transaction.settings
-            transaction.end(self._engine)
-        self._settings.end_transaction()
-
-    def _begin(self, statement: st.Begin) -> Outcome:
-        if self._transaction is not None:
-            return self._begin_again(self._transaction, statement)
-        level = (
-            self._settings.in_force.isolation if statement.isolation is None else isolation_level(statement.isolation)
-        )
-        self._transaction = Transaction(True, level)
-        read_only = statement.read_only
-        self._transaction.read_only = self._settings.in_force.read_only if read_only is None else read_only
-        self._transaction.settings = self._settings.state
-        return Outcome(statement.tag)
-
-    def _begin_implicit(self) -> None:
-        self._begin(st.Begin())
-        assert self._transaction is not None, "just begun"
-        self._transaction.implicit = True
-
-    def _begin_again(self, transaction: Transaction, statement: st.Begin) -> Outcome:
-        """In a transaction: only an implicit one becomes something else, an explicit one."""
-        if not transaction.implicit:
-            return Outcome(statement.tag, notices=(warning("there is already a transaction in progress", "25001"),))
-        set_transaction(self._settings, transaction, st.SetTransaction(statement.isolation, statement.read_only))
-        transaction.implicit = False
-        return Outcome(statement.tag)
-
-    def _required_transaction(self, what: str) -> Transaction:
-        if self._transaction is None or self._transaction.implicit:
-            raise make_error("25P01", f"{what} can only be used in transaction blocks")
-        return self._transaction
+        self._apart(lambda: self._transaction.end(committed=False))
 
     # -- statements that only concern the session -------------------------------------------------------------------
 
-    def _session_statement(self, statement: st.Statement) -> Outcome | None:
+    def _session_statement(self, statement: st.Statement, interrupt: Interrupt) -> Outcome | None:
+        done = self._transaction.statement(statement, interrupt)
+        if done is not None:
+            return done
         match statement:
-            case st.Begin():
-                return self._begin(statement)
-            case st.Commit():
-                return self._commit_statement(statement)
-            case st.Rollback():
-                return self._rollback_statement(statement)
-            case st.Savepoint():
-                self._required_transaction("SAVEPOINT").savepoint(statement.name, self._settings.state)
-                return Outcome("SAVEPOINT")
-            case st.Release():
-                self._required_transaction("RELEASE SAVEPOINT").release(statement.name)
-                return Outcome("RELEASE")
-            case st.RollbackTo():
-                transaction = self._required_transaction("ROLLBACK TO SAVEPOINT")
-                self._settings.state = transaction.rollback_to(statement.name)
-                return Outcome("ROLLBACK")
             case st.Prepare():
                 return self._prepare(statement)
             case st.Deallocate():
@@ -568,31 +424,7 @@ class Session:
             case st.CloseCursor():
                 return self.cursors.close(statement)
             case _:
-                return setting_statement(self._engine, self._settings, self._role, self._transaction, statement)
-
-    def _commit_statement(self, statement: st.Commit) -> Outcome:
-        if self._transaction is None or self._transaction.implicit:
-            if statement.chain:
-                self._required_transaction("COMMIT AND CHAIN")
-            committed = self._commit(self._running.interrupt)
-            return Outcome("COMMIT", notices=(warning("there is no transaction in progress", "25P01"),), time=committed)
-        failed, next_one = self._transaction.failed, same_kind(self._transaction)
-        committed = self._commit(self._running.interrupt)
-        if statement.chain:
-            self._begin(next_one)
-        return Outcome("ROLLBACK" if failed else "COMMIT", time=committed)
-
-    def _rollback_statement(self, statement: st.Rollback) -> Outcome:
-        if self._transaction is None or self._transaction.implicit:
-            if statement.chain:
-                self._required_transaction("ROLLBACK AND CHAIN")
-            self._end_transaction(committed=False)
-            return Outcome("ROLLBACK", notices=(warning("there is no transaction in progress", "25P01"),))
-        next_one = same_kind(self._transaction)
-        self._end_transaction(committed=False)
-        if statement.chain:
-            self._begin(next_one)
-        return Outcome("ROLLBACK")
+                return setting_statement(self._engine, self._settings, self._role, self._transaction.current, statement)
 
     def _prepare(self, statement: st.Prepare) -> Outcome:
         declared = {i: t for i, t in enumerate(statement.param_types, 1) if t is not None}
@@ -607,7 +439,7 @@ class Session:
 
     def _discard(self, statement: st.Discard) -> Outcome:
         if statement.target == "all":
-            if self._transaction is not None:
+            if self._transaction.current is not None:
                 raise make_error("25001", "DISCARD ALL cannot run inside a transaction block")
             self.statements.clear()
             self.cursors.clear()
@@ -674,7 +506,7 @@ class Session:
     def _declare_cursor(
         self, context: ReadContext, statement: st.DeclareCursor, literals: tuple[Literal, ...]
     ) -> Outcome:
-        if self._transaction is None and not statement.hold:
+        if self._transaction.current is None and not statement.hold:
             raise make_error("25P01", "DECLARE CURSOR can only be used in transaction blocks")
         self.cursors.check_free(statement.name)
         query = statement.query
@@ -683,77 +515,23 @@ class Session:
         else:
             outcome = select(context, query, plan_read(query.query.relation, context.catalog), literals)
         self.cursors.declare(statement, outcome)
-        if self._transaction is None:
+        if self._transaction.current is None:
             self.cursors.end_transaction(committed=True)
         return Outcome("DECLARE CURSOR")
 
     # -- bulk calls -------------------------------------------------------------------------------------------------
 
-    def column_types(self, table: str) -> dict[str, SqlType]:
-        """The columns of a table by name; 42P01, 42809, 42501 without any right on it."""
-        item = self._table(table, self._catalog())
-        self._role.check_any(item)
-        return {c.name: c.type for c in item.columns}
+    def _run_bulk(self, body: Callable[[ReadContext], Outcome]) -> Outcome:
+        return self._apart(lambda: self._run_as_statement(body))
 
-    def _table(self, name: str, catalog: CatalogSnapshot) -> CatalogItem:
-        _, item = resolve_name(name, catalog, self._role.search_path)
-        if item is None:
-            raise make_error("42P01", f'relation "{name}" does not exist')
-        if item.kind is not ItemKind.TABLE:
-            raise make_error("42809", f'"{name}" is not a table')
-        return item
-
-    def _bulk(
-        self,
-        name: str,
-        body: Callable[[ReadContext, CatalogItem], None],
-        timeout: float | None,
-        *rights: str,
-    ) -> int:
-        return self._apart(lambda: self._run_bulk(name, body, timeout, rights))
-
-    def _run_bulk(
-        self,
-        name: str,
-        body: Callable[[ReadContext, CatalogItem], None],
-        timeout: float | None,
-        rights: Sequence[str],
-    ) -> int:
-        def run(context: ReadContext) -> Outcome:
-            table = self._table(name, context.transaction.catalog or self._catalog())
-            self._role.check(table, *rights)
-            with admitted(context, st.Insert if "INSERT" in rights else st.Delete) as allowed:
-                write.wait_capacity(allowed, {table.id}, timeout)
-                body(allowed, table)
-            return Outcome("")
-
-        if self._failed:
+    def _run_as_statement(self, body: Callable[[ReadContext], Outcome]) -> Outcome:
+        if self._transaction.failed:
             raise aborted()
         try:
-            outcome = self._counted(lambda interrupt: self._in_transaction(interrupt, run))
+            return self._counted(lambda interrupt: self._transaction.run(interrupt, body))
         except BaseException:
-            self._fail_transaction()
+            self._transaction.fail()
             raise
-        return outcome.time if outcome.time is not None else int(self._engine.timeline.newest)
-
-    def append(self, name: str, data: ingest_rows.Incoming, *, timeout: float | None) -> int:
-        def body(context: ReadContext, table: CatalogItem) -> None:
-            write.insert_rows(context, table, ingest_rows.table_rows(context, table, data))
-
-        return self._bulk(name, body, timeout, "INSERT")
-
-    def upsert(self, name: str, data: ingest_rows.Incoming, *, timeout: float | None) -> int:
-        def body(context: ReadContext, table: CatalogItem) -> None:
-            write.upsert_rows(context, table, ingest_rows.table_rows(context, table, data))
-
-        return self._bulk(name, body, timeout, "INSERT", "UPDATE", "SELECT")
-
-    def delete(self, name: str, data: ingest_rows.Incoming, *, timeout: float | None) -> int:
-        def body(context: ReadContext, table: CatalogItem) -> None:
-            columns = ingest_rows.key_rows(context, table, data)
-            write.delete_rows(context, table, columns, data.table.num_rows)
-
-        return self._bulk(name, body, timeout, "DELETE", "SELECT")
 
     # -- subscriptions and hydration ----------------------------------------------------------------------------------
 
@@ -767,7 +545,7 @@ class Session:
         up_to: int | None,
         parameters: Sequence[Any] | None,
     ) -> SubscriptionFeed:
-        named = resolve_name(query, self._catalog(), self._role.search_path)[1] is not None
+        named = resolve_name(query, self._transaction.catalog(), self._role.search_path)[1] is not None
         text = subscribe_text(query, named=named, snapshot=snapshot, progress=progress, as_of=as_of, up_to=up_to)
         outcome = self.execute(text, parameters)
         assert outcome.feed is not None
@@ -779,7 +557,7 @@ class Session:
         42P01, 42501 without any right on it, 57014.
         """
         self.check_usable()
-        catalog = self._catalog()
+        catalog = self._transaction.catalog()
         item = resolve_name(name, catalog, self._role.search_path)[1]
         if item is None:
             raise make_error("42P01", f'relation "{name}" does not exist')

@@ -255,7 +255,7 @@ class Connection:
         is far behind; then 53300.
         """
         _check_seconds(timeout)
-        return self._session.append(table, self._table(table, data), timeout=timeout)
+        return self._session.bulk.append(table, self._table(table, data), timeout=timeout)
 
     def upsert(self, table: str, data: object, *, timeout: float | None = None) -> int:
         """As ``append``, but a row whose primary key exists replaces the whole row that has it.
@@ -264,7 +264,7 @@ class Connection:
         others, use UPDATE, or INSERT … ON CONFLICT … DO UPDATE SET.
         """
         _check_seconds(timeout)
-        return self._session.upsert(table, self._table(table, data), timeout=timeout)
+        return self._session.bulk.upsert(table, self._table(table, data), timeout=timeout)
 
     def delete(self, table: str, data: object, *, timeout: float | None = None) -> int:
         """Removes rows: by primary key where the table has one (other columns are ignored), else by whole rows.
@@ -272,12 +272,12 @@ class Connection:
         A row that is not there is an error (22023), and nothing is removed.
         """
         _check_seconds(timeout)
-        return self._session.delete(table, self._table(table, data), timeout=timeout)
+        return self._session.bulk.delete(table, self._table(table, data), timeout=timeout)
 
     def _table(self, table: str, data: object) -> Any:
         self._session.check_usable()
         typed = isinstance(data, (pa.Table, pa.RecordBatch))  # it says by itself what its columns are
-        return incoming(data, {} if typed else self._session.column_types(table))
+        return incoming(data, {} if typed else self._session.bulk.column_types(table))
 
     # -- data out
 

@@ -150,7 +150,7 @@ def check_nothing_kept(host: FuzzHost, backend: Backend) -> None:
     assert not [t for t in threading.enumerate() if t.name == "eddyline-copy-in"]
     assert host.engine.locks._owners == {} and host.engine._control.feeds == {}
     for session in host.sessions:
-        assert session._transaction is None and session._running.idle
+        assert session._transaction.current is None and session._running.idle
 
 
 @SEQUENCES
