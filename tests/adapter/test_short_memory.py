@@ -178,7 +178,7 @@ def test_answers_are_the_same_without_what_was_not_built(db: eddyline.Connection
         unbothered.execute("INSERT INTO t SELECT i, i % 10 FROM generate_series(1, 1000) AS i")
         unbothered.executescript(_VIEWS)
         assert answers(db) == answers(unbothered)
-        engine_of(db).stop_build(id_of(db, stopped), WHY)
+        engine_of(db).relief.stop_build(id_of(db, stopped), WHY)
         assert answers(db) == answers(unbothered)
         for text in (
             "INSERT INTO t VALUES (5000, 3)",
@@ -193,7 +193,7 @@ def test_answers_are_the_same_without_what_was_not_built(db: eddyline.Connection
 def test_all_that_is_built_on_it_goes_and_what_it_is_built_on_stays(db: eddyline.Connection) -> None:
     db.executescript(_VIEWS)
     engine = engine_of(db)
-    engine.stop_build(id_of(db, "m"), WHY)
+    engine.relief.stop_build(id_of(db, "m"), WHY)
     unbuilt = engine.catalog.snapshot().unbuilt
     assert unbuilt == {id_of(db, "m"), id_of(db, "m_i")}
     with engine.control() as controller:
@@ -213,7 +213,7 @@ def test_it_is_dropped_and_made_anew_as_if_nothing_had_been(db: eddyline.Connect
     db.executescript(_VIEWS)
     before = answers(db)
     engine = engine_of(db)
-    engine.stop_build(id_of(db, "v_i"), WHY)
+    engine.relief.stop_build(id_of(db, "v_i"), WHY)
     db.execute("ALTER INDEX m_i RENAME TO m_j")
     db.execute("CREATE MATERIALIZED VIEW m2 AS SELECT count(*) AS c FROM m")  # computed from what there is
     assert db.execute("SELECT c FROM m2").fetchall() == [(1,)]
@@ -230,7 +230,7 @@ def test_subscriptions_of_it_end_with_the_reason(db: eddyline.Connection) -> Non
     other = db.session()
     with db.subscribe("m") as of_it, other.subscribe("v") as of_its_source:
         assert of_it.next(60) is not None and of_its_source.next(60) is not None
-        engine_of(db).stop_build(id_of(db, "m"), WHY)
+        engine_of(db).relief.stop_build(id_of(db, "m"), WHY)
         with pytest.raises(eddyline.OperationalError, match="the build was stopped"):
             of_it.next(60)
         db.execute("DELETE FROM t WHERE grp = 2")
@@ -244,7 +244,7 @@ def test_a_directory_builds_it_anew(tmp_path: Path) -> None:
         db.execute("INSERT INTO t SELECT i, i % 10 FROM generate_series(1, 100) AS i")
         db.executescript(_VIEWS)
         before = answers(db)
-        engine_of(db).stop_build(id_of(db, "v_i"), WHY)
+        engine_of(db).relief.stop_build(id_of(db, "v_i"), WHY)
         assert answers(db) == before
     with eddyline.connect(str(tmp_path)) as db:
         assert engine_of(db).catalog.snapshot().unbuilt == frozenset()

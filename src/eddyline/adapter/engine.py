@@ -12,30 +12,29 @@ from __future__ import annotations
 import atexit
 import logging
 import os
-import sys
 import threading
 import weakref
-from collections import Counter, OrderedDict
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 from eddyline.adapter.apart import Apart
 from eddyline.adapter.catalog import Catalog, CatalogSnapshot
-from eddyline.adapter.catalog_documents import setting_changes, settings_of
 from eddyline.adapter.clusters import FIRST_CLUSTER, FIRST_REPLICA, Cluster, ClusterSpec, ReplicaSettings
 from eddyline.adapter.control import Control
 from eddyline.adapter.durability import Durability
 from eddyline.adapter.locks import LockTable
 from eddyline.adapter.logins import Logins
 from eddyline.adapter.memory_guard import MemoryGuard
+from eddyline.adapter.memory_relief import MemoryRelief
 from eddyline.adapter.memory_size import bytes_of
 from eddyline.adapter.memory_use import ServerMemory
 from eddyline.adapter.metrics import DatabaseMetrics, exposition
-from eddyline.adapter.process_parameters import PROCESS_SETTINGS, THREAD_SWITCH_INTERVAL, host_refusal
 from eddyline.adapter.provisioning import Provisioning, first_replica, with_first_replica
 from eddyline.adapter.replica import Replica, Site
 from eddyline.adapter.setting_values import duration_s
+from eddyline.adapter.system_alterations import SystemAlterations, host_defaults
 from eddyline.adapter.system_settings import (
     FSYNC,
     GIL_SAMPLING,
@@ -48,12 +47,11 @@ from eddyline.adapter.system_settings import (
 from eddyline.adapter.timeline import Timeline, wall_clock
 from eddyline.compute.gil_sampler import GilSampler
 from eddyline.compute.process_settings import GuestSettings
-from eddyline.compute.runtime import Runtime
 from eddyline.controller.controller import Collections, Controller
 from eddyline.controller.lag import Lag
 from eddyline.controller.processes import Home
 from eddyline.controller.spawning import spawn_process
-from eddyline.errors import DatabaseError, Error, InterfaceError, make_error
+from eddyline.errors import Error, InterfaceError, make_error
 from eddyline.repr.batch import Batch
 from eddyline.repr.time import Time
 from eddyline.sql.catalog_view import CatalogItem
@@ -68,12 +66,6 @@ _log = logging.getLogger("eddyline.engine")
 _PLAN_CACHE_SIZE = 1024
 _MEASURES_SECONDS = 1.0
 _NO_CHANGES = Changes()
-
-
-def _host_defaults(*, may_set: bool) -> dict[str, str]:
-    """Process settings where the process is the program's: as it has them."""
-    found = {} if may_set else {THREAD_SWITCH_INTERVAL: f"{round(sys.getswitchinterval() * 1e6)}us"}
-    return {"gc_policy": "default", **found}
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,22 +106,20 @@ class Engine:
         first = first_replica(workers, provisioning, interactive=interactive)
         specs = with_first_replica(clusters, first)
         self._hosted = any(replica.processes for spec in specs for replica in spec.replicas)
-        self._may_set = bool(process_settings) or process_settings == {}
-        host = {} if first.processes else _host_defaults(may_set=self._may_set)
+        may_set = bool(process_settings) or process_settings == {}
+        host = {} if first.processes else host_defaults(may_set=may_set)
         usual = {} if server_memory is None else {SERVER_MEMORY_LIMIT: str(server_memory.usual or 0)}
         self.system = SystemSettings({**host, **usual})
-        self._stored_settings: dict[str, str] = {}  # what the directory has; changed with the commit lock held
-        if durability is not None:
-            self._restore_settings(settings_of(durability.documents))
+        self._alterations = SystemAlterations(
+            self.system, durability, may_set=may_set, hosted=lambda: self.has_processes
+        )
+        self._alterations.restore()
         if isinstance(process_settings, Mapping):
-            for name, value in process_settings.items():
-                self._check_process_setting(name)
-                self.system.set(name, (value,))
+            self._alterations.begin_with(process_settings)
         if memory_limit_bytes is not None:
             self.system.set(QUERY_MAX_MEMORY, (str(memory_limit_bytes),))
         if server_memory is not None and server_memory.wanted is not None:
             self.system.set(SERVER_MEMORY_LIMIT, (str(server_memory.wanted),))
-        self.memory = MemoryGuard(self)
         self.metrics = DatabaseMetrics()
         self._gil_sampler = GilSampler(self.metrics.gil)
         self.hasher = Hasher(None if durability is None else durability.noted_seed())
@@ -143,6 +133,10 @@ class Engine:
         #: how far views are behind
         self.lag = Lag(duration_s(self.system.show(MAX_VIEW_LAG)))
         self._control = Control(self.store, self.lag)
+        self.relief = MemoryRelief(
+            self.catalog, self._control, self.commit_lock, controller=self.control, clusters=lambda: self.clusters
+        )
+        self.memory = MemoryGuard(self.relief)
         self.apart = Apart()
         self._plans: OrderedDict[object, object] = OrderedDict()  # guarded by _plans_lock
         self._plans_lock = threading.Lock()
@@ -154,7 +148,7 @@ class Engine:
             self.hasher,
             self.system,
             home=self._home,
-            may_set=self._may_set,
+            may_set=may_set,
             guest=self._guest,
             spawn=spawn_process if provisioning is None else provisioning.spawn,
         )
@@ -337,16 +331,8 @@ class Engine:
 
         42704 for an unknown name, 22023 for a value that is none of its, 0A000 for what is the program's to set.
         """
-        if values is not None:
-            assert name is not None
-            if name in PROCESS_SETTINGS:
-                self._check_process_setting(name)
         with self.commit_lock:
-            after = self.system.after(self._stored_settings, name, values)
-            if self.durability is not None:
-                put, removed = setting_changes(self._stored_settings, after)
-                self.durability.put_documents(put, removed)
-                self._stored_settings = after
+            self._alterations.keep(name, values)
             return self._take_settings(name, values)
 
     def _take_settings(self, name: str | None, values: tuple[str, ...] | None) -> tuple[str, ...]:
@@ -372,62 +358,6 @@ class Engine:
     def guard_memory(self) -> None:
         """From now on the process is kept within the setting ``server_memory_limit``."""
         self.memory.watch(bytes_of(self.system.show(SERVER_MEMORY_LIMIT)))
-
-    def _runtimes(self) -> list[Runtime]:
-        """Those in this process."""
-        return [runtime for cluster in self.clusters.values() for runtime in cluster.runtimes()]
-
-    def weigh_dataflows(self, *, on: bool) -> None:
-        """See ``memory_guard.Relief``; those of processes of their own are not this one's memory."""
-        for runtime in self._runtimes():
-            runtime.held.want(on=on)
-
-    def held_bytes(self) -> dict[str, int]:
-        """See ``memory_guard.Relief``: what several replicas hold of the same is added up."""
-        totals: Counter[str] = Counter()
-        for runtime in self._runtimes():
-            totals.update(runtime.held.totals())
-        return dict(totals)
-
-    def builds_under_way(self) -> list[str]:
-        """See ``memory_guard.Relief``."""
-        here = [id for id, cluster in self.clusters.items() if cluster.runtimes()]
-        with self.control() as controller:
-            return controller.building(here)
-
-    def stop_build(self, id: str, why: DatabaseError) -> None:
-        """See ``memory_guard.Relief``.  The catalog keeps the objects, as ``unbuilt``."""
-        with self.commit_lock:
-            base = self.catalog.snapshot()
-            with self.control() as controller:
-                gone = controller.built_on(id)
-            names = [base.by_id[i].name for i in gone if i in base.by_id]
-            # Whoever plans from here on does without them.
-            self.catalog.publish(base, base.without_builds(i for i in gone if i in base.by_id))
-            tell = self._control.take_down(gone, why)
-        tell()
-        _log.error("not kept fresh any longer, until made anew: %s", ", ".join(names))
-
-    def _restore_settings(self, stored: dict[str, str]) -> None:
-        """Those of the directory that mean anything here and now; the others stay in it."""
-        self._stored_settings = stored
-        for name, value in stored.items():
-            try:
-                if name in PROCESS_SETTINGS:
-                    self._check_process_setting(name)
-                self.system.set(name, (value,))
-            except DatabaseError as problem:
-                _log.warning("setting %s of the directory is not obeyed: %s", name, problem.message)
-
-    def _check_process_setting(self, name: str) -> None:
-        """42704 for another one, 0A000 for one that is the program's."""
-        if name not in PROCESS_SETTINGS:
-            raise make_error(
-                "42704", f'unrecognized process setting "{name}"', hint=f"Known: {', '.join(PROCESS_SETTINGS)}."
-            )
-        refusal = None if self._hosted else host_refusal(name, may_set=self._may_set)
-        if refusal is not None:
-            raise refusal
 
     def metrics_text(self) -> str:
         """What the database counts of itself, in Prometheus' text format.
