@@ -9,7 +9,8 @@ from collections.abc import Iterable
 
 from eddyline.adapter.access_rules import DATABASE_KEY, AccessRules, Role, schema_key
 from eddyline.adapter.catalog import CatalogSnapshot
-from eddyline.adapter.pg_catalog import OF_SUPERUSERS, PG_CATALOG
+from eddyline.adapter.pg_catalog_tables import OF_SUPERUSERS
+from eddyline.adapter.pg_objects import PG_CATALOG
 from eddyline.adapter.role_refusals import denied, not_owner
 from eddyline.adapter.system_catalog import SYSTEM_SCHEMAS
 from eddyline.errors import make_error

@@ -14,7 +14,8 @@ from functools import cache
 from typing import Final
 
 from eddyline.adapter.access_rules import AccessRules
-from eddyline.adapter.pg_catalog import INFORMATION_SCHEMA, PG_CATALOG, PG_TABLES
+from eddyline.adapter.pg_catalog_tables import PG_TABLES
+from eddyline.adapter.pg_objects import INFORMATION_SCHEMA, PG_CATALOG
 from eddyline.adapter.settings_relation import settings_rows, shows_settings
 from eddyline.adapter.system_relations import Contents, Row, SystemTable, sorted_items
 from eddyline.expr.ir import Column

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from eddyline.adapter.pg_catalog import TYPE_IDS, type_modifier
+from eddyline.adapter.pg_objects import TYPE_IDS, type_modifier
 from eddyline.errors import make_error
 from eddyline.repr.types import Kind, SqlType
 
