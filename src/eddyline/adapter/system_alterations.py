@@ -44,7 +44,7 @@ class SystemAlterations:
         self._may_set = may_set
         self._hosted = hosted
         #: what the directory has
-        self._stored = {} if durability is None else settings_of(durability.documents)
+        self._stored: dict[str, str] = {} if durability is None else settings_of(durability.documents)
 
     def restore(self) -> None:
         """Those of the directory that mean anything here and now; the others stay in it."""
