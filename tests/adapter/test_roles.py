@@ -120,14 +120,14 @@ def test_bulk_calls_are_checked(root: Session, ann: Session) -> None:
     data = pa.table({"a": pa.array([7], pa.int32()), "b": pa.array([7], pa.int32())})
     key = data.select(["a"])
     for act in (
-        lambda: ann.append("t", Incoming(data), timeout=None),
-        lambda: ann.upsert("t", Incoming(data), timeout=None),
-        lambda: ann.delete("t", Incoming(key), timeout=None),
+        lambda: ann.bulk.append("t", Incoming(data), timeout=None),
+        lambda: ann.bulk.upsert("t", Incoming(data), timeout=None),
+        lambda: ann.bulk.delete("t", Incoming(key), timeout=None),
         lambda: ann.executemany("INSERT INTO t VALUES ($1, $2)", [(7, 7), (8, 8)]),
     ):
         refused(act, "permission denied for table t")
     root.execute("GRANT INSERT ON t TO ann")
-    ann.append("t", Incoming(data), timeout=None)
+    ann.bulk.append("t", Incoming(data), timeout=None)
 
 
 def test_files_and_the_system_are_the_superusers(ann: Session) -> None:

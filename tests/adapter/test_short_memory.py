@@ -38,7 +38,7 @@ def short_of_memory(db: eddyline.Connection) -> Callable[[int], None]:
     in_use = [0]
     engine = engine_of(db)
     engine.memory.close()
-    engine.memory = MemoryGuard(engine, used=lambda: in_use[0] * MB, trim=lambda: None, threads=False)
+    engine.memory = MemoryGuard(engine.relief, used=lambda: in_use[0] * MB, trim=lambda: None, threads=False)
     engine.memory.watch(1000 * MB)
 
     def look(used_mb: int) -> None:

@@ -81,7 +81,7 @@ def test_a_commit_concerns_those_that_follow_what_it_changes() -> None:
     assert world.commit("t") == {of_t, of_both}
     assert world.commit("u") == {of_u, of_both}
     assert world.commit("other") == set()
-    assert world.interest.heeded() == {"t", "u"}
+    assert world.interest.heeded() == frozenset({"t", "u"})
 
 
 def test_those_that_select_are_concerned_by_rows_for_them_and_in_turns() -> None:
@@ -91,7 +91,7 @@ def test_those_that_select_are_concerned_by_rows_for_them_and_in_turns() -> None
     # One at a time is let catch up, the one that was passed by longest.
     assert [world.commit("t") for _ in range(3)] == [{selecting[1]}, {selecting[2]}, {selecting[0]}]
     assert world.commit("t", rows=2 * ROWS) == set(selecting), "many rows pay for as many"
-    assert world.interest.heeded() == {"t"}
+    assert world.interest.heeded() == frozenset({"t"})
 
 
 def test_one_that_a_peer_is_ahead_of_is_concerned_by_every_commit_until_it_has_caught_up() -> None:
@@ -105,7 +105,7 @@ def test_one_that_a_peer_is_ahead_of_is_concerned_by_every_commit_until_it_has_c
     assert world.commit("other") == {behind} == world.commit("another")
     exchange.ahead = False
     assert world.commit("other") == set()
-    assert world.interest.heeded() == {"t"}
+    assert world.interest.heeded() == frozenset({"t"})
 
 
 def test_while_something_hydrates_every_commit_concerns_it() -> None:

@@ -162,7 +162,7 @@ def test_a_copy_that_waits_for_its_client_is_stopped_for_want_of_memory(pg: Conn
     pg.execute("CREATE TABLE t (a int)")
     engine, used, now = served.engine, [0], [0.0]
     usual = engine.memory
-    guard = MemoryGuard(engine, used=lambda: used[0], trim=lambda: None, clock=lambda: now[0], threads=False)
+    guard = MemoryGuard(engine.relief, used=lambda: used[0], trim=lambda: None, clock=lambda: now[0], threads=False)
     engine.memory = guard
     guard.watch(1000)
     try:
@@ -220,7 +220,7 @@ def test_a_client_is_told_that_the_server_is_short_of_memory_and_goes_on(
     pg.execute("CREATE TABLE t (a int PRIMARY KEY)")
     pg.execute("INSERT INTO t VALUES (1), (2)")
     engine = served.engine
-    usual, engine.memory = engine.memory, MemoryGuard(engine, used=lambda: 950, trim=lambda: None, threads=False)
+    usual, engine.memory = engine.memory, MemoryGuard(engine.relief, used=lambda: 950, trim=lambda: None, threads=False)
     engine.memory.watch(1000)
     engine.memory.look()
     try:
