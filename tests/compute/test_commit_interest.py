@@ -89,7 +89,7 @@ def test_those_that_select_are_concerned_by_rows_for_them_and_in_turns() -> None
     selecting = [world.dataflow("t", selects=True) for _ in range(3)]
     assert world.commit("t", touched=(selecting[2],)) == {selecting[2], selecting[0]}
     # One at a time is let catch up, the one that was passed by longest.
-    assert [world.commit("t") for _ in range(3)] == [{selecting[1]}, {selecting[2]}, {selecting[0]}]
+    assert [world.commit("t") for _ in range(3)] == [{selecting[1]}, {selecting[0]}, {selecting[2]}]
     assert world.commit("t", rows=2 * ROWS) == set(selecting), "many rows pay for as many"
     assert world.interest.heeded() == frozenset({"t"})
 
