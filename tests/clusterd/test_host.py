@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -146,10 +147,14 @@ def test_a_failing_thread_ends_the_process_with_one_line(solo: Processes) -> Non
 
 
 def test_a_process_without_a_controller_ends() -> None:
-    processes = Processes(ReplicaSpec(interactive=True, orphan_seconds=1.0))
+    processes = Processes(ReplicaSpec(interactive=True, orphan_seconds=2.0))
     try:
         processes.start()
+        restores = Frames(connect_to(processes.addresses[0]))
+        greet(restores, Purpose.STORAGE)
+        time.sleep(4.5)  # who restores large tables has no other connection yet
         controller = Controller(processes.addresses)
+        restores.close()
         controller.begin("one")
         controller.replica.send(UpdateConfiguration({"workload_class": "test"}))
         controller.replica.send(CreateDataflow(index_on("u2", "u1", 1)))

@@ -12,6 +12,7 @@ import pytest
 
 from eddyline.clusterd.mirror import MirrorStore
 from eddyline.protocol.codec import decode_storage_request, decode_storage_update, encode
+from eddyline.protocol.handshake import Seen
 from eddyline.protocol.sources import SourceReader
 from eddyline.protocol.storage_messages import FollowRefused, StorageRequest, StorageUpdate, Updates
 from eddyline.repr.batch import Batch
@@ -386,9 +387,31 @@ def test_a_mirror_asks_on_a_new_connection_for_what_its_readers_want_still() -> 
     assert second.content(at) == c.content("a", at)
 
 
+def test_what_a_mirror_has_seen_is_a_commit_also_where_storage_has_folded_it_into_a_later_time() -> None:
+    """By the time of no commit nobody could tell whether a directory has it."""
+    c = Connected()
+    c.table("a")
+    c.commit("a", [(n, "x") for n in range(50)])
+    newest = c.time
+    c.time += 9
+    c.store.append({}, Time(c.time))
+    while c.store.work(1_000):
+        continue
+    since = c.store.since("a")
+    assert since > newest
+    follower = Follower(c.mirrors[0].open_source("a", Time(since), 1))
+    assert c.mirrors[0].seen() is None
+    c.pump()
+    follower.read()
+    assert c.mirrors[0].seen() == Seen(newest, c.time + 1)
+    c.commit("a", [(0, "x")], [-1])
+    c.pump()
+    assert c.mirrors[0].seen() == Seen(c.time, c.time + 1)
+
+
 @pytest.mark.parametrize("inherits", [True, False])
 def test_what_was_asked_of_an_earlier_program_is_had_from_the_next_one(inherits: bool) -> None:
-    """Also where that one has written, and forgotten the times, before it hears of it."""
+    """With what was committed and not told, also where that one has written before it hears of it."""
     c = Connected()
     for id in ("a", "b"):
         c.table(id)
@@ -400,34 +423,39 @@ def test_what_was_asked_of_an_earlier_program_is_had_from_the_next_one(inherits:
     begun = Follower(c.mirrors[0].open_source("b", Time(c.time), 1))
     c.disconnect()
     c.mirrors[0].renewed()
+    seen = c.mirrors[0].seen()
+    assert seen == Seen(c.time - 1, c.time + 5)
 
-    rows = {id: c.store.snapshot(id, Time(c.time)) for id in ("a", "b")}
+    # Storage has what it had seen as of one time, and later commits at theirs.
+    base, there = Time(seen.upper - 1), Time(seen.upper + 1)
+    rows = [(id, part) for id in ("a", "b") for part in c.store.snapshot(id, base)]
+    rows += [("a", batch([(0, "x"), (60, "z")], [-1, 1], there)), ("b", batch([(61, "z")], time=there))]
     c.store = TableStore(c.hasher, retention_us=2)
     for id in ("a", "b"):
         c.table(id)
-    c.store.restore([(id, part) for id, parts in rows.items() for part in parts], Time(c.time))
-    upto = Time(c.time + 9)
-    holds = [c.store.hold(id, Frontier(upto)) for id in ("a", "b")]
+    c.store.restore(rows, there, since=base)
+    assert c.store.newest_write(["a"]) == there
+    holds = [c.store.hold(id, Frontier(base)) for id in ("a", "b")]
+    upto = Time(there + 9)
     if inherits:
         c.store.inherit(upto)
     else:
         c.store.append({}, upto)
     c.time = upto + 5
-    c.commit("a", [(0, "x"), (100, "y")], [-1, 1])
+    c.commit("a", [(1, "x"), (100, "y")], [-1, 1])
     c.commit("b", [(1, "x"), (101, "y")], [-1, 1])
-    assert [c.store.since("a"), c.store.since("b")] == [Frontier(upto)] * 2
+    assert [c.store.since("a"), c.store.since("b")] == [Frontier(base)] * 2
     c.sent.clear()
     c.connect()
     c.pump()
     refused = [u for u in c.sent if isinstance(u, FollowRefused)]
-    assert len(refused) == (0 if inherits else 2)
-    if not inherits:
-        return  # these are what they ask for
-    for follower, id in ((complete, "a"), (begun, "b")):
+    assert len(refused) == (0 if inherits else 1), "this storage never had the time that was asked for"
+    for follower, id in ((complete, "a"), (begun, "b")) if inherits else ((complete, "a"),):
         follower.read()
-        for time in (upto, c.time - 1, c.time):
+        for time in (there - 1, there, upto, c.time - 1, c.time):
             assert follower.content(time) == c.content(id, time)
     sent = [u.rows.payload for u in c.sent if isinstance(u, Updates) and u.rows is not None]
-    assert sum(len(b) for b in sent if isinstance(b, Batch)) == 2 + 52, "what was complete is not told again"
+    told = sum(len(b) for b in sent if isinstance(b, Batch))
+    assert told == 4 + (53 if inherits else 0), "what was complete is told only what it lacks"
     for hold in holds:
         hold.close()

@@ -15,8 +15,9 @@ from pathlib import Path
 
 import pytest
 
+from eddyline.controller.home import Home
 from eddyline.controller.log_pipes import make_log_pipe, relay_log
-from eddyline.controller.processes import Home, ReplicaProcesses, ReplicaSpec, process_arguments
+from eddyline.controller.processes import ReplicaProcesses, ReplicaSpec, process_arguments
 from eddyline.controller.spawning import Child
 from eddyline.controller.survivors import Note, Survivor, note_of, process_start, read_note, remove_notes, write_note
 from eddyline.errors import Error

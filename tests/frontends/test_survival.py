@@ -52,11 +52,11 @@ def connect(path: Path, processes: int = 1) -> eddyline.Connection:
 
 
 class Program:
-    """Another process that has the database open, and runs what it is told."""
+    """Another process that has the database open, and runs what it is told, by ``code``."""
 
-    def __init__(self, path: Path, processes: int) -> None:
+    def __init__(self, path: Path, processes: int, code: str = _PROGRAM) -> None:
         self.process = subprocess.Popen(
-            [sys.executable, "-c", _PROGRAM, str(path), str(processes)],
+            [sys.executable, "-c", code, str(path), str(processes)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -79,8 +79,8 @@ class Program:
 
 
 @contextmanager
-def program(path: Path, processes: int = 1) -> Iterator[Program]:
-    started = Program(path, processes)
+def program(path: Path, processes: int = 1, code: str = _PROGRAM) -> Iterator[Program]:
+    started = Program(path, processes, code)
     try:
         yield started
     finally:
@@ -91,6 +91,12 @@ def pids(path: Path) -> list[int]:
     note = read_note(path)
     assert note is not None
     return [pid for pid, _ in note.processes]
+
+
+def noted(path: Path) -> dict[str, list[int]]:
+    """Process ids by the ids of replicas."""
+    ids = sorted({each.name.split("-")[1] for each in path.glob("REPLICA-*")})
+    return {id: [pid for pid, _ in note.processes] for id in ids if (note := read_note(path, id)) is not None}
 
 
 def counted(connection: eddyline.Connection) -> tuple[int, int]:
@@ -166,16 +172,11 @@ def test_processes_of_a_killed_program_go_on_under_the_next_one(
 def test_processes_of_a_second_replica_are_noted_beside_the_first_ones(tmp_path: Path) -> None:
     path = tmp_path / "db"
 
-    def noted() -> dict[str, list[int]]:
-        """Process ids by the ids of replicas."""
-        ids = sorted({each.name.split("-")[1] for each in path.glob("REPLICA-*")})
-        return {id: [pid for pid, _ in note.processes] for id in ids if (note := read_note(path, id)) is not None}
-
     with program(path) as first:
         assert first.run(*SETUP, "CREATE CLUSTER REPLICA default.r2 (PROCESSES = 1)")[-1] == "done"
-        until(lambda: len(noted()) == 2)
+        until(lambda: len(noted(path)) == 2)
         assert first.run("SELECT k, s FROM sums ORDER BY k") == ["[(1, 15), (2, 20)]"]
-        before = noted()
+        before = noted(path)
         first.kill()
     found = [pid for pids in before.values() for pid in pids]
     assert all(process_start(pid) for pid in found)
@@ -186,13 +187,13 @@ def test_processes_of_a_second_replica_are_noted_beside_the_first_ones(tmp_path:
             assert engine.default.wait_for(lambda _, its=replica: its.client is not None, WAIT_SECONDS)  # type: ignore[misc]  # mypy cannot infer it
         connection.execute("INSERT INTO t VALUES (2, 1)")
         assert connection.execute("SELECT k, s FROM sums ORDER BY k").fetchall() == [(1, 15), (2, 21)]
-        assert noted().keys() == before.keys()
-        found += [pid for pids in noted().values() for pid in pids]
+        assert noted(path).keys() == before.keys()
+        found += [pid for pids in noted(path).values() for pid in pids]
         connection.execute("DROP CLUSTER REPLICA default.r2")
-        until(lambda: len(noted()) == 1)
+        until(lambda: len(noted(path)) == 1)
         assert connection.execute("SELECT n FROM m").fetchall() == [(4,)]
     wait_until_gone(found)
-    assert noted() == {}
+    assert noted(path) == {}
 
 
 def test_a_program_that_was_stopped_leaves_the_processes_of_the_next_one_alone(tmp_path: Path) -> None:

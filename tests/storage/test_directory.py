@@ -238,6 +238,34 @@ def test_a_dropped_table_gives_its_space_back() -> None:
 # -- in the file system ---------------------------------------------------------------------------------------------
 
 
+def test_commits_behind_the_last_file_of_rows_are_told_apart_by_their_times() -> None:
+    files = TornFiles(random.Random(4))
+    database = Database(files)
+    commit(database, {(1, "a"): 1}, changes=TABLE)
+    commit(database, {(2, "a"): 1})
+    times = [database.time - 1, database.time]
+    database.close()
+    opened = open_directory(files)
+    assert opened.told_apart_from() < times[0]
+    assert [(part.columns[0].to_pylist(), part.times.tolist()) for _, part in opened.rows()] == [
+        ([1], times[:1]),
+        ([2], times[1:]),
+    ]
+    opened.log.close()
+
+    database = Database(files)
+    database.compaction.run()
+    compacted = database.visible.time
+    commit(database, {(3, "a"): 1}, {(1, "a"): -1})
+    times = [database.time - 1, database.time]
+    database.close()
+    opened = open_directory(files)
+    assert opened.told_apart_from() == compacted < times[0]
+    found = [(sorted(part.columns[0].to_pylist()), set(part.times.tolist())) for _, part in opened.rows()]
+    assert found == [([1, 2], {compacted}), ([3], {times[0]}), ([1], {times[1]})]
+    opened.log.close()
+
+
 def test_a_directory_is_opened_once_at_a_time(tmp_path: Path) -> None:
     files = OsFiles(tmp_path)
     first = Database(files)

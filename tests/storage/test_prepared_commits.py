@@ -83,6 +83,44 @@ def test_a_reader_gets_the_commits_that_were_published_alone() -> None:
         assert contents(found) == {(2, "y"): 1}
 
 
+def test_what_is_restored_is_one_up_to_a_time_and_told_apart_behind_it() -> None:
+    store = TableStore(Hasher(1), retention_us=0)
+    for id, key in (("a", (0,)), ("b", None)):
+        store.create_table(id, TYPES, key=key, names=("id", "name"), table=id, constraint=f"{id}_pkey", at=Time(5))
+    parts: list[tuple[str, int, list[Row], list[int]]] = [
+        ("a", 9, [(1, "x"), (3, "z")], [-1, 1]),
+        ("b", 2, [(7, "w")], [1]),
+        ("a", 3, [(1, "x")], [1]),
+        ("a", 7, [(2, "y")], [1]),
+        ("a", 5, [(4, "v")], [1]),
+    ]
+    store.restore(
+        ((id, batch(rows, diffs).advanced(Time(at))) for id, at, rows, diffs in parts), Time(9), since=Time(5)
+    )
+    hold = store.hold_all()
+    store.inherit(Time(20))
+    assert (store.since("a"), store.since("b"), store.tables_upper) == (5, 5, 21)
+    assert [store.newest_write([id]) for id in ("a", "b")] == [9, 5]
+    there = {5: {1, 4}, 6: {1, 4}, 7: {1, 2, 4}, 8: {1, 2, 4}, 9: {2, 3, 4}, 20: {2, 3, 4}}
+    for time, ids in there.items():
+        assert {id for id, _ in contents(store.snapshot("a", Time(time)))} == ids
+        assert contents(store.snapshot("b", Time(time))) == {(7, "w"): 1}
+    (late,) = store.open_source("a", Time(6))
+    found: list[Batch] = []
+    while late.pending():
+        found += late.poll(1000).rows
+    behind = [b.take(np.flatnonzero(b.times > 6)) for b in found]
+    assert sorted(t for b in behind for t in b.times.tolist()) == [7, 9, 9], "each at its own time"
+    with pytest.raises(DatabaseError):
+        store.append({"a": batch([(2, "again")])}, Time(21))
+    store.append({"a": batch([(1, "again")])}, Time(22))
+    hold.close()
+    store.append({"a": batch([(9, "q")])}, Time(23))
+    while store.work(1_000):
+        continue
+    assert {id for id, _ in contents(store.snapshot("a", Time(23)))} == {1, 2, 3, 4, 9}
+
+
 @pytest.mark.parametrize("rows", [0, 1, 1000, 200_000 if Hasher(1).bits == 64 else 3000])
 def test_rows_go_out_in_slices_and_in_again(rows: int) -> None:
     rng = random.Random(rows)

@@ -37,4 +37,6 @@ def test_nor_does_it_matter_which_processes_are_killed_at_which_instants() -> No
     assert found["acknowledged"] >= 100
     assert found["definitions"] >= 20
     assert 20 <= found["replicas_killed"] <= 80
-    assert found["takeovers"] >= 20, "processes that were left went on"
+    assert found["left"] >= 40, "the program was killed alone, or had checked and did not close"
+    assert found["takeovers"] >= 0.7 * found["left"], "nearly always in the midst of a write, and they went on"
+    assert found["retained"] >= 10, "with what they had built"

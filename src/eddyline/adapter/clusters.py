@@ -68,6 +68,14 @@ class Cluster:
 
     # -- replicas -------------------------------------------------------------------------------------------------
 
+    def look(self) -> Time | None:
+        """The time up to which all replicas that an earlier program has left, and that go on, have what the tables had.
+
+        None if there are none.  Before tables are restored, and replicas started; raises as ``ReplicaProcesses.look``.
+        """
+        found = [replica.look() for replica in self.replicas.values()]
+        return min((upto for upto in found if upto is not None), default=None)
+
     def replica(self, id: str) -> Replica:
         """XX000 if it is none of the cluster's."""
         replica = self.replicas.get(id)

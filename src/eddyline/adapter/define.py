@@ -239,8 +239,12 @@ def _drop_collections(engine: Engine, dropped: Iterable[CatalogItem]) -> None:
                 controller.drop(item.id)
 
 
-def make(engine: Engine, item: CatalogItem, view: CatalogView, at: Time) -> None:
-    """The collection or the dataflow of a new item."""
+def make(engine: Engine, item: CatalogItem, view: CatalogView, at: Time, *, since: Time | None = None) -> None:
+    """The collection or the dataflow of a new item.
+
+    ``at``: when a table begins.  ``since``: from when on a dataflow is computed, or from when its inputs are readable
+    if that is later; None: from the newest time at which they are complete.
+    """
     if item.kind is ItemKind.TABLE:
         with engine.control() as controller:
             controller.create_table(
@@ -257,7 +261,9 @@ def make(engine: Engine, item: CatalogItem, view: CatalogView, at: Time) -> None
     if maintained is not None:
         name, operators = maintained
         with engine.control() as controller:
-            controller.create_dataflow(DataflowDescription(name, operators, 0, EMPTY), cluster=item.cluster)
+            description = DataflowDescription(name, operators, 0, EMPTY)
+            as_of = None if since is None else controller.readable_from([i.id for i in description.imports], since)
+            controller.create_dataflow(description, as_of=as_of, cluster=item.cluster)
 
 
 def _maintained_operators(item: CatalogItem, view: CatalogView) -> tuple[str, tuple[Operator, ...]] | None:

@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
-from eddyline.controller.processes import Home
+from eddyline.controller.home import Home
 from eddyline.controller.survivors import noted_seed
 from eddyline.errors import make_error
 from eddyline.repr.time import Time
@@ -67,6 +67,7 @@ class Durability:
         self.tables: tuple[str, ...] = tuple(state.tables)
         self.newest = Time(state.newest)
         self.reserved = Time(max(state.reserved, state.newest))
+        self._told_apart_from = self._opened.told_apart_from()
         self._to_disk: Callable[[], bool] = lambda: True
         self._upkeep: Upkeep | None = None
         self.group = GroupCommit(self._opened.log, to_disk=self._wants_disk, grown=self._grown)
@@ -78,16 +79,22 @@ class Durability:
         """
         if not isinstance(self.files, OsFiles):
             return None
-        opened, folder = self._opened, Path(self.files.title)
-        return Home(folder, self.epoch, self.newest, self.reserved, opened.log.held, replica, opened.after)
+        opened = self._opened
+        return Home(
+            Path(self.files.title), self.epoch, self.newest, self.reserved, opened.log.held, replica, opened.after,
+            self._told_apart_from,
+        )  # fmt: skip
 
     def noted_seed(self) -> int | None:
         """The hash seed of processes that an earlier program may have left."""
         return noted_seed(Path(self.files.title)) if isinstance(self.files, OsFiles) else None
 
-    def restore(self, store: TableStore) -> None:
-        """Fills the store's tables, which have been made empty.  XX001 where a file is damaged."""
-        store.restore(self._opened.rows(), self.newest)
+    def restore(self, store: TableStore, *, since: Time) -> None:
+        """Fills the store's tables, which have been made empty, as ``TableStore.restore`` does.
+
+        XX001 where a file is damaged.
+        """
+        store.restore(self._opened.rows(), self.newest, since=since)
 
     def start(self, store: TableStore, *, to_disk: Callable[[], bool]) -> None:
         """Begins the upkeep.  ``to_disk``: see ``GroupCommit``."""

@@ -48,8 +48,8 @@ from eddyline.adapter.timeline import Timeline, wall_clock
 from eddyline.compute.gil_sampler import GilSampler
 from eddyline.compute.process_settings import GuestSettings
 from eddyline.controller.controller import Collections, Controller
+from eddyline.controller.home import Home
 from eddyline.controller.lag import Lag
-from eddyline.controller.processes import Home
 from eddyline.controller.spawning import spawn_process
 from eddyline.errors import Error, InterfaceError, make_error
 from eddyline.repr.batch import Batch
@@ -172,6 +172,11 @@ class Engine:
         return None if self.durability is None else self.durability.home(replica_id)
 
     # -- life -----------------------------------------------------------------------------------------------------
+
+    def look(self) -> dict[str, Time]:
+        """By cluster, see ``Cluster.look``: those where replicas go on that an earlier program has left."""
+        found = {id: cluster.look() for id, cluster in self.clusters.items()}
+        return {id: upto for id, upto in found.items() if upto is not None}
 
     def start_replicas(self) -> None:
         """Once, after what a directory has was restored: a replica that went on meanwhile is told all at once.
@@ -318,11 +323,6 @@ class Engine:
             return
         with self._control.lock:
             self._closing = [each for each in self._closing if each.is_alive()] + [thread]
-
-    @property
-    def has_processes(self) -> bool:
-        """Whether a replica has processes of its own, which may have outlived an earlier program."""
-        return self._hosted
 
     # -- settings -------------------------------------------------------------------------------------------------
 

@@ -17,12 +17,15 @@ from eddyline.adapter.system_settings import INTERACTIVE_RUNTIME, SystemSettings
 from eddyline.compute.pair import Pair
 from eddyline.compute.process_settings import GuestSettings
 from eddyline.compute.solo import Solo
+from eddyline.controller.holds import StoredHold
+from eddyline.controller.home import Home
 from eddyline.controller.instance import FIRST_CLUSTER, FIRST_REPLICA
-from eddyline.controller.processes import Home, ReplicaProcesses
+from eddyline.controller.processes import ReplicaProcesses
 from eddyline.controller.remote import RemoteReplica
 from eddyline.controller.spawning import Spawn
 from eddyline.errors import Error
 from eddyline.protocol.measures_messages import ProcessMeasures
+from eddyline.repr.time import Time
 from eddyline.storage.store import TableStore
 from eddyline.trace.hasher import Hasher
 
@@ -77,6 +80,8 @@ class Replica:
         self.absent: Error | None = None
         #: stands for the connection whose responses count
         self.source: object = None
+        #: keeps in storage what processes that an earlier program has left lack, until they are told
+        self._untold: StoredHold | None = None
         self._dropped = False
         self._parameters: dict[str, str] = {}  # what it was told
         self._recovery: Final[Recovery[Client | _NeverCame]] = Recovery(self._replace, self._refused)
@@ -104,6 +109,14 @@ class Replica:
         return self.client
 
     # -- life -----------------------------------------------------------------------------------------------------
+
+    def look(self) -> Time | None:
+        """See ``ReplicaProcesses.look``; storage forgets nothing until ``start`` has told them, or has failed."""
+        upto = None if self.processes is None else self.processes.look()
+        if upto is not None:
+            with self._site.control.lock:
+                self._untold = self._site.control.controller.hold_stored()
+        return upto
 
     def start(self) -> None:
         """Once, and waits for its processes.  58000 if they do not come up, or if there are no threads for it."""
@@ -152,6 +165,13 @@ class Replica:
             control.controller.attach_replica(client, self.id, self.cluster_id)
             self.client = client
             self._set_absent(None)
+            self._forget_untold()
+
+    def _forget_untold(self) -> None:
+        """From here on what it computes holds what it reads.  With the control lock held."""
+        if self._untold is not None:
+            self._untold.close()
+            self._untold = None
 
     def recovery(self) -> Callable[[], None]:
         """See ``Speaker``."""
@@ -189,6 +209,7 @@ class Replica:
         if self._dropped or self._site.control.closed:
             return
         self.source = None
+        self._forget_untold()
         self._set_absent(why)
 
     def _set_absent(self, why: Error | None) -> None:
@@ -203,6 +224,7 @@ class Replica:
     def leave(self) -> None:
         """Nobody listens to it any more; ``close`` is to follow.  Needs the control lock."""
         self._dropped, self.source = True, None
+        self._forget_untold()
         self._site.control.absentees.discard(self.id)
 
     def end_recovery(self) -> None:

@@ -1,7 +1,9 @@
 """Opening a database: a new one in memory, or the one that a directory has.
 
-What a directory has becomes visible at once, at the time of its last commit: its tables with their rows, then the
-catalog.  Indexes and materialized views are computed anew from the tables, in the background, as when they were made.
+What a directory has becomes visible at once: its tables with their rows, then the catalog.  Indexes and materialized
+views are computed anew from the tables, in the background, as when they were made, but for those indexes that replicas
+go on with which an earlier program has left.  What is computed then begins at the time up to which these have seen the
+tables, and what was committed later is told them: so tables are restored as of that time, with later commits at theirs.
 """
 
 from __future__ import annotations
@@ -107,22 +109,22 @@ def _spec(cluster: CatalogCluster, like: ReplicaSettings) -> ClusterSpec:
 
 def _restore(engine: Engine, durability: Durability, found: CatalogSnapshot) -> None:
     items = sorted(found.by_id.values(), key=_number)
-    at = durability.newest
+    seen = engine.look()
+    since = min([durability.newest, *seen.values()])
     for item in items:
         if item.kind is ItemKind.TABLE:
-            make(engine, item, found.view((item.schema,)), at)
-    durability.restore(engine.store)
-    if engine.has_processes and durability.reserved > at:
+            make(engine, item, found.view((item.schema,)), since)
+    durability.restore(engine.store, since=since)
+    if seen:
         # So that what a replica has kept is as far as what it is told at most: no commit will have such a time.
-        at = durability.reserved
-        engine.store.inherit(at)
+        engine.store.inherit(durability.reserved)
     engine.start_upkeep()
     maintained = [item for item in items if item.kind in (ItemKind.INDEX, ItemKind.MATERIALIZED_VIEW)]
     # Each is made over those before it: what it was first made from is among them.
     there = found.without_items(reversed(maintained))
     for item in maintained:
         there = there.with_item(item)
-        make(engine, item, there.view((item.schema,)), at)
+        make(engine, item, there.view((item.schema,)), durability.newest, since=seen.get(item.cluster))
     engine.catalog.restore(found, next_id_of(durability.documents))
 
 

@@ -129,7 +129,9 @@ class Host:
             with self._changed:
                 if self._changed.wait_for(lambda: self._status is not None, _TICK_SECONDS):
                     break
-                orphaned = self._commands is None and time.monotonic() - self._alone_since > self._config.orphan_seconds
+                # A program that restores its tables has a connection to storage for a while, and no other.
+                alone = self._commands is None and self._storage is None
+                orphaned = alone and time.monotonic() - self._alone_since > self._config.orphan_seconds
             self.mirrors.expire()
             if orphaned:
                 self._end(0, f"no controller for {self._config.orphan_seconds:g} s")
@@ -281,7 +283,7 @@ class Host:
         with self._changed:
             if self._storage is not link:
                 return
-            self._storage = None
+            self._storage, self._alone_since = None, time.monotonic()
         self.mirrors.disconnected()
 
     # -- commands and responses -----------------------------------------------------------------------------------

@@ -286,6 +286,7 @@ class MirrorStore:
                 constraint="", hasher=self._hasher, since=Time(update.since),
             )  # fmt: skip
             mirror.collection.holds = mirror.holds
+            mirror.collection.last_write = Time(update.newest)
 
     def _refused(self, update: FollowRefused) -> None:
         with self._state:
@@ -326,9 +327,6 @@ class MirrorStore:
                 assert rows is None or isinstance(rows, Batch), "rows are decoded with their message"
                 assert errors is None or isinstance(errors, Batch), "rows are decoded with their message"
                 collection.fill(rows, errors)
-                newest = max((int(b.times.max()) for b in (rows, errors) if b is not None and len(b)), default=0)
-                with self._state:
-                    collection.last_write = max(collection.last_write, Time(newest))
             else:
                 mirror.rows += [rows] if isinstance(rows, Batch) else []
                 mirror.errors += [errors] if isinstance(errors, Batch) else []

@@ -62,7 +62,7 @@ class Ledger:
         self.reconciliations = 0
         self._storage: str | None = None  # what views are written to
         self._renewed = False  # whether it is another one than before
-        self._written: frozenset[str] = frozenset()  # then: what was written to the earlier one
+        self._written: frozenset[str] = frozenset()  # then: the views, whose rows come again
 
     def hello(self, hello: Hello) -> None:
         """A connection begins."""
@@ -70,7 +70,8 @@ class Ledger:
         self._storage = hello.storage
         if self._renewed:
             exports = [e for entry in self._entries.values() for e in entry.description.exports]
-            self._written = frozenset(e.id for e in exports if isinstance(e, ExportMaterializedView))
+            own = {e.id for e in exports if isinstance(e, ExportMaterializedView)}
+            self._written = frozenset(own.union(hello.views))
 
     def create(self, description: DataflowDescription) -> None:
         entry = _Entry(description, {e.id: Frontier(description.as_of) for e in description.exports})

@@ -158,7 +158,8 @@ class Controller:
             if collection.computed_by(instance, replica):
                 collection.attached(replica)
                 self.lag.moved(collection.id, collection.steady_upper())
-        instance.attach(replica, client, self._tokens)
+        views = tuple(c.id for c in self._collections.values() if c.role is Role.VIEW)
+        instance.attach(replica, client, self._tokens, views)
         self._peeks.attached(instance, replica)
 
     def update_configuration(
@@ -288,6 +289,10 @@ class Controller:
         upper = min((self.upper(id) for id in imports), default=Frontier(MIN_TIME))
         complete = since if upper == EMPTY else upper - 1
         return Time(max(since, complete))
+
+    def readable_from(self, ids: Iterable[str], at: Time) -> Time:
+        """``at``, or the time from which all of them are readable if that is later."""
+        return Time(max([at, *(self.since(id) for id in ids)]))
 
     def drop(self, id: str) -> None:
         """Drops a collection of any role as soon as nobody holds it any more.  Unknown ids are ignored."""

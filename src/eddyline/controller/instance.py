@@ -160,13 +160,18 @@ class Instance:
         elif replica in self.replicas:
             self.replicas[replica].own.answered(uuid)
 
-    def attach(self, id: str, client: Client, tokens: itertools.count[int]) -> ReplicaState:
-        """Brings the replica behind ``client`` to the present state, and uses it from here on."""
+    def attach(
+        self, id: str, client: Client, tokens: itertools.count[int], views: tuple[str, ...] = ()
+    ) -> ReplicaState:
+        """Brings the replica behind ``client`` to the present state, and uses it from here on.
+
+        ``views``: all that are stored.
+        """
         state = self.replica(id)
         state.client = client
         state.logs.clear()
         self.attached[id] = state
-        client.send(Hello(secrets.token_hex(8), self._storage))
+        client.send(Hello(secrets.token_hex(8), self._storage, views))
         for command in self.history.reduced(state.own):
             client.send(command)
         state.probe(lambda: next(tokens))

@@ -1,9 +1,10 @@
 """The processes of one replica: spawned, watched, ended, and spawned again after one of them died.
 
 They are children of this process, or of an earlier one that had the same directory and was killed: those are taken
-over if they are of this release, were started as these would be, and have seen what the directory has.  A connection
-to them may come and go; they keep what they have built.  When one dies all of them are replaced: a replica lives and
-dies whole.
+over if they are of this release, were started as these would be, and have seen nothing but what the directory has.
+They are asked before tables are restored, so that these are as what they lack is told from, and taken over afterwards.
+A connection to them may come and go; they keep what they have built.  When one dies all of them are replaced: a replica
+lives and dies whole.
 """
 
 from __future__ import annotations
@@ -22,18 +23,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from eddyline.controller.instance import FIRST_REPLICA
+from eddyline.controller.home import Home
 from eddyline.controller.log_pipes import make_log_pipe, relay_log
 from eddyline.controller.remote import RemoteReplica
 from eddyline.controller.spawning import Child, Spawn, spawn_process
 from eddyline.controller.survivors import Note, Survivor, note_of, read_note, remove_notes, write_note
 from eddyline.errors import Error, make_error
+from eddyline.protocol.framing import Frames
+from eddyline.protocol.handshake import Purpose, Seen, greet
 from eddyline.protocol.messages import Response
+from eddyline.protocol.sockets import connect_to
 from eddyline.repr.time import Time
 from eddyline.storage.store import TableStore
 from eddyline.trace.hasher import Hasher
 
-__all__ = ["Home", "ReplicaProcesses", "ReplicaSpec", "process_arguments"]
+__all__ = ["ReplicaProcesses", "ReplicaSpec", "process_arguments"]
 
 _log = logging.getLogger("eddyline.controller")
 #: compiling all kernels for the first time takes a minute or two
@@ -53,23 +57,6 @@ class ReplicaSpec:
     processes: int = 1
     interactive: bool = True
     orphan_seconds: float = 60.0
-
-
-@dataclass(frozen=True, slots=True)
-class Home:
-    """The directory of a database: its ``folder``; the ``epoch`` of this opening, which the processes are told;
-    the time of the ``newest`` commit that it had; up to which time earlier openers may have closed times
-    (``reserved``); and whether it is still this opener's (``held``).  ``replica``: the id of the one that is noted.
-    ``after``: the epoch of the opening before this one; None where none was passed over.
-    """
-
-    folder: Path
-    epoch: int
-    newest: Time
-    reserved: Time
-    held: Callable[[], bool]
-    replica: str = FIRST_REPLICA
-    after: int | None = None
 
 
 def process_arguments(spec: ReplicaSpec, process: int, directory: Path, *, hash_seed: int) -> list[str]:
@@ -116,10 +103,14 @@ class ReplicaProcesses:
         self._hasher = hasher
         self._home = home
         self._found = None if home is None else read_note(home.folder, home.replica)
-        self._directory = Path(tempfile.mkdtemp(prefix=_PREFIX))
+        self._own_directory = self._directory = Path(tempfile.mkdtemp(prefix=_PREFIX))
+        #: of processes that were left: what they have seen, until they are taken over
+        self._seen_upto: Time | None = None
         self._lock = threading.Lock()
         self._children: list[Child] = []  # guarded by _lock, like the rest
         self._addresses: list[str] = []
+        #: connections to processes that were left, which wait as long as these are open
+        self._asking: list[Frames] = []
         self._closed = False
         self.starts = 0
         #: how often processes of an earlier program were taken over
@@ -131,63 +122,117 @@ class ReplicaProcesses:
         with self._lock:
             return [child.pid for child in self._children]
 
+    def look(self) -> Time | None:
+        """The time up to which processes that an earlier program has left have all that the tables had.
+
+        Before these are restored: they go on if storage, once ``connect`` is called, has later commits at their own
+        times.  None if there are none, or they cannot go on: then they are ended.  Waits for an answer of each, and
+        notes that they are this program's by now.  57P01 once closed; 55006 once the directory is lost.
+        """
+        found, self._found = self._found, None
+        if found is None:
+            return self._seen_upto
+        self._check_held()
+        with self._lock:
+            if self._closed:
+                raise make_error("57P01", "the database was closed")
+            self._children = [Survivor(pid, start) for pid, start in found.processes]
+            self._directory = Path(found.sockets)
+            self._addresses = [str(self._directory / f"control{p}") for p in range(len(found.processes))]
+        spec = self._spec()
+        if self._fits(found, spec):
+            try:
+                self._seen_upto = self._going_on([self._ask(address) for address in self._addresses])
+            except Error as error:
+                self._must_replace(error)
+        if self._seen_upto is None:
+            self._end_survivors()
+        else:
+            self._note(spec)  # at once: this program may be killed, too, before it has taken them over
+        return self._seen_upto
+
     def connect(self, listener: Callable[[Response], None]) -> RemoteReplica:
         """A connection to the processes as they are; if one is dead, or cannot be reached, to new ones.
 
         Waits until they are up.  58000 if they do not come up; 57P01 once closed; 55006 once the directory is lost.
         """
         self._check_held()
-        found, self._found = self._found, None
-        if found is not None:
-            replica = self._taken_over(found, listener)
+        upto, self._seen_upto = self.look(), None
+        if upto is not None:
+            replica = self._taken_over(upto, listener)
             if replica is not None:
                 return replica
         if self._alive():
             try:
                 return self._reach(listener)
             except Error as error:
-                if self._lost():
-                    raise
-                _log.warning("the replica's processes cannot be reached and are replaced: %s", error.message)
+                self._must_replace(error)
         self._end_children()
         self._start()
         return self._reach(listener)
 
-    def _reach(self, listener: Callable[[Response], None]) -> RemoteReplica:
-        epoch = 0 if self._home is None else self._home.epoch
-        return RemoteReplica(self._addresses, self._store, self._hasher, listener, epoch=epoch)
+    @property
+    def _epoch(self) -> int:
+        return 0 if self._home is None else self._home.epoch
 
-    def _taken_over(self, found: Note, listener: Callable[[Response], None]) -> RemoteReplica | None:
-        """A connection to processes that an earlier program has left.  None if they do not fit: then they are ended."""
-        sockets, spec = Path(found.sockets), self._spec()
+    def _reach(self, listener: Callable[[Response], None]) -> RemoteReplica:
+        return RemoteReplica(self._addresses, self._store, self._hasher, listener, epoch=self._epoch)
+
+    def _must_replace(self, error: Error) -> None:
+        """Says why; raises ``error`` where the processes are somebody else's by now."""
+        if self._lost():
+            raise error
+        _log.warning("the replica's processes cannot be reached and are replaced: %s", error.message)
+
+    # -- processes of an earlier program ----------------------------------------------------------------------------
+
+    def _ask(self, address: str) -> Seen | None:
+        """What the process has seen of the tables; from here on it hears of no earlier program any more."""
+        frames = Frames(connect_to(address))
         with self._lock:
-            if self._closed:
-                raise make_error("57P01", "the database was closed")
-            self._children = [Survivor(pid, start) for pid, start in found.processes]
-            self._addresses = [str(sockets / f"control{p}") for p in range(len(found.processes))]
-        own, self._directory = self._directory, sockets
-        if self._fits(found, spec):
-            try:
-                self._relay_logs()
-                replica = self._reach(listener)
-            except Error as error:
-                if self._lost():
-                    shutil.rmtree(own, ignore_errors=True)
-                    raise
-                _log.warning("processes of an earlier program cannot be reached and are replaced: %s", error.message)
-            else:
-                if self._continues(replica):
-                    shutil.rmtree(own, ignore_errors=True)
-                    self.takeovers += 1
-                    self._note(spec)
-                    _log.info("the replica's processes (%s) go on", ", ".join(map(str, self.pids)))
-                    return replica
-                replica.close()
+            self._asking.append(frames)
+        return greet(frames, Purpose.STORAGE, epoch=self._epoch).seen
+
+    def _hang_up(self) -> None:
+        with self._lock:
+            asking, self._asking = self._asking, []
+        for each in asking:
+            each.close()
+
+    def _going_on(self, seen: Sequence[Seen | None]) -> Time | None:
+        """See ``Home.seen_upto``; says why where there is none."""
+        assert self._home is not None, "it was noted there"
+        upto = self._home.seen_upto(seen)
+        if upto is None:
+            _log.info("the replica's processes have seen something else than the directory has, and are replaced")
+        return upto
+
+    def _taken_over(self, upto: Time, listener: Callable[[Response], None]) -> RemoteReplica | None:
+        """A connection to those that ``look`` has found.  None if they do not go on after all: then they are ended."""
+        try:
+            self._relay_logs()
+            replica = self._reach(listener)
+        except Error as error:
+            self._must_replace(error)
+        else:
+            self._hang_up()
+            still = self._going_on(replica.seen)
+            if still is not None and still >= upto:  # what nobody read may have been given up meanwhile
+                shutil.rmtree(self._own_directory, ignore_errors=True)
+                self._own_directory = self._directory
+                self.takeovers += 1
+                _log.info("the replica's processes (%s) go on", ", ".join(map(str, self.pids)))
+                return replica
+            replica.close()
+        self._end_survivors()
+        return None
+
+    def _end_survivors(self) -> None:
+        self._hang_up()
         self._end_children()
-        self._directory = own
+        sockets, self._directory = self._directory, self._own_directory
         if sockets.name.startswith(_PREFIX):
             shutil.rmtree(sockets, ignore_errors=True)
-        return None
 
     def _fits(self, found: Note, spec: ReplicaSpec) -> bool:
         """Whether they are as they would be started, and their program was the last to open the directory before this.
@@ -197,14 +242,9 @@ class ReplicaProcesses:
         """
         assert self._home is not None, "it was noted there"
         wanted = self._arguments(spec) == [list(each) for each in found.arguments]
-        before = self._home.epoch - 1 if self._home.after is None else self._home.after
-        return wanted and found.usable() and found.epoch == before
+        return wanted and found.usable() and found.epoch == self._home.epoch_before
 
-    def _continues(self, replica: RemoteReplica) -> bool:
-        """Whether what the processes have seen of the tables is what the directory has: all of it, and nothing else."""
-        assert self._home is not None, "it was noted there"
-        newest, reserved = self._home.newest, self._home.reserved
-        return all(s.newest <= newest < s.upper <= reserved + 1 for s in replica.seen if s is not None)
+    # -- starting ---------------------------------------------------------------------------------------------------
 
     def _arguments(self, spec: ReplicaSpec) -> list[list[str]]:
         seed = int(self._hasher.seed)
@@ -248,7 +288,10 @@ class ReplicaProcesses:
         """Ends the processes.  Twice is harmless."""
         with self._lock:
             self._closed = True
+        self._hang_up()
         if self._lost():
+            if self._own_directory != self._directory:
+                shutil.rmtree(self._own_directory, ignore_errors=True)
             return
         self._end_children()
         if self._home is not None and self._found is None:  # by a note that was not looked at the next one ends them
@@ -256,7 +299,8 @@ class ReplicaProcesses:
                 remove_notes(self._home.folder, before=self._home.epoch + 1, replica=self._home.replica)
             except OSError as error:
                 _log.warning("the note of the replica's processes, which have ended, cannot be removed: %s", error)
-        shutil.rmtree(self._directory, ignore_errors=True)
+        for each in {self._directory, self._own_directory}:
+            shutil.rmtree(each, ignore_errors=True)
 
     def _alive(self) -> bool:
         with self._lock:

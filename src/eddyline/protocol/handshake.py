@@ -27,7 +27,7 @@ __all__ = [
 ]
 
 #: rises with every change of a message; both ends must have the same
-PROTOCOL_VERSION: Final = 5
+PROTOCOL_VERSION: Final = 6
 #: no greeting or answer is longer
 _MOST_BYTES: Final = 4096
 _WAIT_SECONDS: Final = 30.0

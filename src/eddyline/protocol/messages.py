@@ -64,10 +64,14 @@ class RowBatch(msgspec.Struct, frozen=True):
 
 
 class Hello(msgspec.Struct, frozen=True, tag_field="op", tag="hello"):
-    """``nonce``: of the connection.  ``storage``: of what views are written to; another one has none of their rows."""
+    """``nonce``: of the connection.  ``storage``: of what views are written to; another one has none of their rows.
+
+    ``views``: the materialized views that there are, whichever cluster writes them.
+    """
 
     nonce: str
     storage: str = ""
+    views: tuple[str, ...] = ()
 
 
 class CreateInstance(msgspec.Struct, frozen=True, tag_field="op", tag="create_instance"):

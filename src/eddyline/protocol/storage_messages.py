@@ -67,12 +67,16 @@ StorageRequest: TypeAlias = Follow | Unfollow | BeginView | StageView | WriteVie
 
 
 class Following(msgspec.Struct, frozen=True, tag_field="op", tag="following"):
-    """The answer to ``Follow``; ``table``: whether the frontier moves with ``TimesClosed`` too."""
+    """The answer to ``Follow``; ``table``: whether the frontier moves with ``TimesClosed`` too.
+
+    ``newest``: the time of the last write that the history has, which may be folded into a later time there.
+    """
 
     mirror: int
     types: tuple[SqlType, ...]
     since: int
     table: bool
+    newest: int
 
 
 class FollowRefused(msgspec.Struct, frozen=True, tag_field="op", tag="follow_refused"):

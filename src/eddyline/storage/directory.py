@@ -107,8 +107,13 @@ class Opened:
         self._files = files
         self._spans = (*log.state.logs, log.present) if log.present.number else log.state.logs
 
+    def told_apart_from(self) -> int:
+        """Commits behind this time are told apart by ``rows``; of a table, those up to it may have become one."""
+        return max((table.start for table in self.state.tables.values()), default=-1)
+
     def rows(self) -> Iterator[tuple[str, Batch]]:
-        """All updates of all tables that are there: (table, a part of its rows), in no order.
+        """All updates of all tables that are there: (table, a part of its rows), in no order.  Each has the time of its
+        commit, or of the file of rows that has it.
 
         XX001 for a file that is damaged or missing.  Holds one part at a time.
         """

@@ -171,18 +171,16 @@ class StorageFeed:
         as_of = Time(request.as_of if request.resume is None else max(request.resume - 1, 0))
         try:
             kind, since = self._store.kind(request.id), self._store.since(request.id)
-            if since <= self._store.inherited:
-                # Who asks for less was told so by an earlier program.  Nobody reads at such times any more, and what
-                # was followed up to any of them has all that was written.
+            if request.resume is None and since <= self._store.inherited:
+                # Who asks for less was told so by an earlier program, and reads at no such time any more.
                 as_of = max(as_of, Time(since))
-                resume = resume if request.resume is None else max(resume, Frontier(as_of + 1))
             (reader,) = self._store.open_source(request.id, as_of)
-            types = self._store.types(request.id)
+            types, newest = self._store.types(request.id), self._store.last_write(request.id)
         except Error as error:
             self._send(FollowRefused(request.mirror, error.message))
             return
         table = kind is CollectionKind.TABLE
-        self._send(Following(request.mirror, types, since, table))
+        self._send(Following(request.mirror, types, since, table, newest))
         self._followed[request.mirror] = _Followed(request.mirror, reader, table, resume, Frontier(MIN_TIME))
 
     def _unfollow(self, mirror: int) -> None:

@@ -409,33 +409,39 @@ class TableStore:
                 collection.last_prepared = collection.last_write
             self._unsettle(collection)
 
-    def restore(self, rows: Iterable[tuple[str, Batch]], at: Time) -> None:
-        """Fills the tables, which are empty and unread, with what they held at ``at``, from parts in any order.
+    def restore(self, rows: Iterable[tuple[str, Batch]], newest: Time, *, since: Time | None = None) -> None:
+        """Fills the tables, which are empty and unread, from parts in any order, and closes ``newest``, the last time.
 
-        Holds a few parts at a time: what is small is put together first.
+        Up to ``since``, from which the tables are readable (None: ``newest``), all becomes one; what came later keeps
+        its time.  Holds a few parts at a time: what is small is put together first.
         """
+        floor = newest if since is None else since
         waiting: dict[str, list[Batch]] = {}
         for id, batch in rows:
             parts = waiting.setdefault(id, [])
             parts.append(batch)
             if sum(map(len, parts)) >= _RESTORED_ROWS:
-                self._fill(id, waiting.pop(id), at)
+                self._fill(id, waiting.pop(id), floor)
         for id, parts in waiting.items():
-            self._fill(id, parts, at)
+            self._fill(id, parts, floor)
         with self._state:
-            self._tables_upper = Frontier(max(self._tables_upper, at + 1))
+            self._tables_upper = Frontier(max(self._tables_upper, newest + 1))
 
     def inherit(self, upto: Time) -> None:
         """After ``restore``: closes the times that an earlier program may have given out, without any writes."""
-        self.append({}, upto)
+        if upto >= self.tables_upper:
+            self.append({}, upto)
         self.inherited = upto
 
-    def _fill(self, id: str, parts: list[Batch], at: Time) -> None:
+    def _fill(self, id: str, parts: list[Batch], floor: Time) -> None:
         collection = self._collection(id)
-        moved = [Batch(b.types, b.columns, np.full(len(b), at, np.int64), b.diffs) for b in parts]
+        moved = [Batch(b.types, b.columns, np.maximum(b.times, floor), b.diffs) for b in parts]
+        newest = max((Time(int(b.times.max())) for b in moved if len(b)), default=floor)
         with collection.turn:
             collection.fill(Batch.concat(collection.types, moved), None)
             collection.work(4 * _RESTORED_ROWS)
+        with self._state:
+            collection.last_write = collection.last_prepared = max(collection.last_write, newest)
         self._unsettle(collection)
 
     def stored_rows(self, id: str) -> tuple[Time, Iterator[Batch]] | None:

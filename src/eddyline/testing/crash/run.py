@@ -44,8 +44,12 @@ _PATIENCE_S = 120.0
 
 @dataclass
 class Report:
-    """``acknowledged``: transactions; ``killed_early``: rounds that ended before the first of them; ``takeovers``: how
-    often the replica's processes went on under another child; ``replicas_killed``: rounds in which they were killed.
+    """``acknowledged``: transactions; ``killed_early``: rounds that ended before the first of them.
+
+    ``replicas_killed``: rounds in which the replica's processes were killed, with the program or alone.
+    ``left``: openings that found such processes alive, whose program had shown nothing before it was safe, and
+    ``takeovers`` those under which they went on; ``left_unsafe`` and ``takeovers_unsafe`` where it had: what was lost
+    must not be seen by anybody.  ``retained``: checks for which dataflows had gone on.
     """
 
     rounds: int = 0
@@ -54,8 +58,21 @@ class Report:
     killed_early: int = 0
     rows_files: int = 0
     largest_bytes: int = 0
-    takeovers: int = 0
     replicas_killed: int = 0
+    left: int = 0
+    takeovers: int = 0
+    left_unsafe: int = 0
+    takeovers_unsafe: int = 0
+    retained: int = 0
+
+    def opened(self, takeovers: int, *, safe: bool) -> None:
+        """An opening that found processes alive, and under which they went on or not."""
+        if safe:
+            self.left += 1
+            self.takeovers += takeovers
+        else:
+            self.left_unsafe += 1
+            self.takeovers_unsafe += takeovers
 
 
 def _open(path: Path, apart: Provisioning | None) -> Engine:
@@ -67,6 +84,11 @@ def _kill_replica(path: Path) -> None:
     note = read_note(path)
     for pid, start in () if note is None else note.processes:
         Survivor(pid, start).kill()
+
+
+def _alive(path: Path) -> bool:
+    note = read_note(path)
+    return note is not None and note.usable()
 
 
 def run(rounds: int, seed: int, *, processes: int = 0, report: Callable[[str], None]) -> Report:
@@ -105,10 +127,13 @@ def _rounds(folder: Path, rounds: int, seed: int, apart: Provisioning | None, re
             counts.acknowledged += not rest
             counts.definitions += bool(rest)
         counts.killed_early += counts.acknowledged == before
-        wrong, acknowledged, takeovers = _checked(
+        alive = _alive(path)
+        wrong, acknowledged, takeovers, retained = _checked(
             path, acknowledged, defined, synchronous=synchronous, clean=rng.random() < 0.5, apart=apart
         )
-        counts.takeovers += takeovers
+        if alive:
+            counts.opened(takeovers, safe=synchronous)
+        counts.retained += bool(takeovers and retained)
         if not synchronous:
             defined = {}
         assert not wrong, f"round {number} of seed {seed}, directory {path}:\n" + "\n".join(wrong)
@@ -126,7 +151,7 @@ def _killed(
 ) -> Iterator[str]:
     """Runs a child that writes, kills it, and gives the lines that it acknowledged."""
     reading, writing = os.pipe()
-    seed = rng.getrandbits(32)
+    seed, alive = rng.getrandbits(32), _alive(path)
 
     def body() -> None:
         os.close(reading)
@@ -161,8 +186,9 @@ def _killed(
     os.close(reading)
     assert os.WIFSIGNALED(status), f"the writing process ended by itself: {os.waitstatus_to_exitcode(status)}"
     # A line is written at once, but a kill may come in the midst of it.
-    opened, *told = data.decode("ascii").split("\n")[:-1] or ["0"]
-    counts.takeovers += int(opened)
+    opened, *told = data.decode("ascii").split("\n")[:-1] or [""]
+    if alive and opened:
+        counts.opened(int(opened), safe=True)  # the child before it has checked, and written nothing
     return iter(told)
 
 
@@ -174,8 +200,10 @@ def _checked(
     synchronous: bool,
     clean: bool,
     apart: Provisioning | None,
-) -> tuple[list[str], dict[int, int], int]:
-    """What is wrong, the last transaction of each writer that is there, and how often processes were taken over."""
+) -> tuple[list[str], dict[int, int], int, int]:
+    """What is wrong, the last transaction of each writer that is there, how often processes were taken over, and how
+    many dataflows have gone on under another child since they were started.
+    """
     reading, writing = os.pipe()
 
     def body() -> None:
@@ -184,7 +212,7 @@ def _checked(
         prepare(db)
         wrong = check(db, acknowledged, defined, synchronous=synchronous)
         there = list(newest(db).items())
-        os.write(writing, json.dumps([wrong, there, _takeovers(engine)]).encode())
+        os.write(writing, json.dumps([wrong, there, _takeovers(engine), _retained(engine)]).encode())
         if clean:
             db.close()
 
@@ -196,14 +224,18 @@ def _checked(
     os.close(reading)
     _, status = os.waitpid(child, 0)
     if os.waitstatus_to_exitcode(status) != 0:
-        return [f"the checking process ended with {os.waitstatus_to_exitcode(status)}"], {}, 0
-    wrong, there, takeovers = json.loads(data)
-    return wrong, {int(writer): int(number) for writer, number in there}, takeovers
+        return [f"the checking process ended with {os.waitstatus_to_exitcode(status)}"], {}, 0, 0
+    wrong, there, takeovers, retained = json.loads(data)
+    return wrong, {int(writer): int(number) for writer, number in there}, takeovers, retained
 
 
 def _takeovers(engine: Engine) -> int:
     hosts = engine.first_replica.processes
     return 0 if hosts is None else hosts.takeovers
+
+
+def _retained(engine: Engine) -> int:
+    return sum(runtime.retained for runtime in engine.first_replica.measured(_PATIENCE_S, {}).runtimes)
 
 
 def _forked(body: Callable[[], None]) -> int:
