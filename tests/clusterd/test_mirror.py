@@ -387,6 +387,33 @@ def test_a_mirror_asks_on_a_new_connection_for_what_its_readers_want_still() -> 
     assert second.content(at) == c.content("a", at)
 
 
+def test_what_storage_has_forgotten_while_the_connection_was_lost_starves_whoever_reads_it_still() -> None:
+    c = Connected()
+    c.table("a")
+    c.commit("a", [(1, "x")])
+    follower = Follower(c.mirrors[0].open_source("a", Time(c.time), 1))
+    c.pump()
+    follower.read()
+    c.disconnect()
+    for n in range(9):
+        c.commit("a", [(n, "y")])
+    assert c.store.since("a") > follower.frontier - 1
+    assert c.mirrors[0].starved() is None
+    c.connect()
+    c.pump()
+    assert c.mirrors[0].starved() == "a"
+    another = Follower(c.mirrors[0].open_source("a", Time(c.time), 1))
+    c.pump()
+    another.read()
+    assert another.content(c.time) == c.content("a", c.time), "who comes now gets another mirror"
+    follower.readers[0].close()
+    assert c.mirrors[0].starved() is None
+    c.commit("a", [(10, "y")])
+    c.pump()
+    another.read()
+    assert another.content(c.time) == c.content("a", c.time)
+
+
 def test_what_a_mirror_has_seen_is_a_commit_also_where_storage_has_folded_it_into_a_later_time() -> None:
     """By the time of no commit nobody could tell whether a directory has it."""
     c = Connected()

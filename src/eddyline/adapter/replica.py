@@ -80,7 +80,7 @@ class Replica:
         self.absent: Error | None = None
         #: stands for the connection whose responses count
         self.source: object = None
-        #: keeps in storage what processes that an earlier program has left lack, until they are told
+        #: keeps in storage what its processes lack of it, while they are without a connection
         self._untold: StoredHold | None = None
         self._dropped = False
         self._parameters: dict[str, str] = {}  # what it was told
@@ -115,7 +115,7 @@ class Replica:
         upto = None if self.processes is None else self.processes.look()
         if upto is not None:
             with self._site.control.lock:
-                self._untold = self._site.control.controller.hold_stored()
+                self._keep_untold()
         return upto
 
     def start(self) -> None:
@@ -167,6 +167,13 @@ class Replica:
             self._set_absent(None)
             self._forget_untold()
 
+    def _keep_untold(self) -> None:
+        """Until it is attached, or cannot be, another replica that goes on makes storage forget nothing that this one
+        lacks.  With the control lock held.
+        """
+        if self._untold is None:
+            self._untold = self._site.control.controller.hold_stored()
+
     def _forget_untold(self) -> None:
         """From here on what it computes holds what it reads.  With the control lock held."""
         if self._untold is not None:
@@ -176,6 +183,8 @@ class Replica:
     def recovery(self) -> Callable[[], None]:
         """See ``Speaker``."""
         self.source = None  # what it says from here on, while it ends, is nobody's
+        if self.processes is not None:
+            self._keep_untold()  # they may live, and go on
         return partial(self.recover, _NeverCame() if self.client is None else self.client)
 
     def recover(self, failed: Client | _NeverCame) -> None:

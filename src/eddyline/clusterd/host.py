@@ -6,6 +6,9 @@
 earlier ones are hung up on, and they are refused from then on: whoever has lost the database's directory, and does not
 know it yet, neither commands the replica nor feeds it.
 
+*Starving.*  Storage may have forgotten what a process lacks, where it was without a connection while another replica
+went on.  What goes on reading that would never move again: the process ends, and another one builds it anew.
+
 *Shared fate.*  A fatal status of the runtimes, an exception that a thread does not handle, or another process of the
 replica that is gone ends this process, with one line in the log and a status other than 0.
 
@@ -53,6 +56,8 @@ _log = logging.getLogger("eddyline.clusterd")
 FAILED: Final = 70
 PEER_LOST: Final = 71
 _TICK_SECONDS: Final = 1.0
+#: by then what nobody reads any more was dropped
+_STARVING_TICKS: Final = 5
 #: how long the end of another process may turn out to be the end of all
 _FAREWELL_SECONDS: Final = 0.3
 
@@ -125,14 +130,20 @@ class Host:
         if self._config.ready_fd is not None:
             os.write(self._config.ready_fd, b"\n")
             os.close(self._config.ready_fd)
+        starving = 0
         while True:
             with self._changed:
                 if self._changed.wait_for(lambda: self._status is not None, _TICK_SECONDS):
                     break
                 # A program that restores its tables has a connection to storage for a while, and no other.
-                alone = self._commands is None and self._storage is None
+                commanded = self._commands is not None
+                alone = not commanded and self._storage is None
                 orphaned = alone and time.monotonic() - self._alone_since > self._config.orphan_seconds
             self.mirrors.expire()
+            starved = self.mirrors.starved() if commanded else None
+            starving = 0 if starved is None else starving + 1
+            if starving >= _STARVING_TICKS:
+                self._end(FAILED, f"what it has of collection {starved} cannot be brought up to date any more")
             if orphaned:
                 self._end(0, f"no controller for {self._config.orphan_seconds:g} s")
         self._close()

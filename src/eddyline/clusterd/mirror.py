@@ -74,8 +74,10 @@ class _Mirror:
     ready: bool = False
     #: it has caught up on the present connection
     live: bool = False
-    #: it gets nothing any more: storage refused it
+    #: it gets nothing any more: storage refused it, or is another one than the view was written to
     stalled: bool = False
+    #: storage refused it, for good
+    refused: bool = False
     holds: Holds = field(default_factory=Holds)
     readers: int = 0
     idle_since: float = 0.0
@@ -225,6 +227,14 @@ class MirrorStore:
                 return None
             return Seen(int(max(c.last_write for c in found)), int(min(c.upper for c in found)))
 
+    def starved(self) -> str | None:
+        """A collection that dataflows read and of which they are told nothing any more; None if there is none.
+
+        For a moment it may be one that is read by what the next connection is about to drop.
+        """
+        with self._state:
+            return next((m.id for m in self._mirrors.values() if m.refused and m.readers), None)
+
     def _begin(self, mirror: _Mirror) -> None:
         """Asks for the mirror's history, or what it lacks of it.  Needs ``_state``."""
         resume = None
@@ -293,7 +303,7 @@ class MirrorStore:
             mirror = self._mirrors.get(update.mirror)
             if mirror is None:
                 return
-            mirror.stalled, mirror.live = True, False
+            mirror.stalled, mirror.live, mirror.refused = True, False, True
             if self._current.get(mirror.id) is mirror:
                 del self._current[mirror.id]
             if not mirror.readers:
@@ -311,7 +321,7 @@ class MirrorStore:
         """
         if not mirror.stalled or mirror.ready or (mirror.holds.least() or mirror.as_of) <= mirror.as_of:
             return False
-        mirror.stalled = False
+        mirror.stalled = mirror.refused = False
         self._begin(mirror)
         return True
 
