@@ -110,9 +110,7 @@ class Engine:
         host = {} if first.processes else host_defaults(may_set=may_set)
         usual = {} if server_memory is None else {SERVER_MEMORY_LIMIT: str(server_memory.usual or 0)}
         self.system = SystemSettings({**host, **usual})
-        self._alterations = SystemAlterations(
-            self.system, durability, may_set=may_set, hosted=lambda: self.has_processes
-        )
+        self._alterations = SystemAlterations(self.system, durability, may_set=may_set, hosted=lambda: self._hosted)
         self._alterations.restore()
         if isinstance(process_settings, Mapping):
             self._alterations.begin_with(process_settings)
