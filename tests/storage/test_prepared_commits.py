@@ -83,6 +83,15 @@ def test_a_reader_gets_the_commits_that_were_published_alone() -> None:
         assert contents(found) == {(2, "y"): 1}
 
 
+def test_what_a_file_of_rows_has_at_a_time_behind_the_last_commit_is_restored_at_that() -> None:
+    """It has the last time that was closed: readers close times, too."""
+    store = TableStore(Hasher(1), retention_us=0)
+    store.create_table("a", TYPES, key=(0,), names=("id", "name"), table="a", constraint="a_pkey", at=Time(5))
+    store.restore([("a", batch([(1, "x")]).advanced(Time(12)))], Time(9), since=Time(5))
+    assert store.newest_write(["a"]) == 9
+    assert [contents(store.snapshot("a", Time(time))) for time in (8, 9)] == [{}, {(1, "x"): 1}]
+
+
 def test_what_is_restored_is_one_up_to_a_time_and_told_apart_behind_it() -> None:
     store = TableStore(Hasher(1), retention_us=0)
     for id, key in (("a", (0,)), ("b", None)):

@@ -413,7 +413,8 @@ class TableStore:
         """Fills the tables, which are empty and unread, from parts in any order, and closes ``newest``, the last time.
 
         Up to ``since``, from which the tables are readable (None: ``newest``), all becomes one; what came later keeps
-        its time.  Holds a few parts at a time: what is small is put together first.
+        its time, but for what has a time behind ``newest``, at which there was no commit: a file of rows has the last
+        time that was closed.  Holds a few parts at a time: what is small is put together first.
         """
         floor = newest if since is None else since
         waiting: dict[str, list[Batch]] = {}
@@ -421,9 +422,9 @@ class TableStore:
             parts = waiting.setdefault(id, [])
             parts.append(batch)
             if sum(map(len, parts)) >= _RESTORED_ROWS:
-                self._fill(id, waiting.pop(id), floor)
+                self._fill(id, waiting.pop(id), floor, newest)
         for id, parts in waiting.items():
-            self._fill(id, parts, floor)
+            self._fill(id, parts, floor, newest)
         with self._state:
             self._tables_upper = Frontier(max(self._tables_upper, newest + 1))
 
@@ -433,15 +434,15 @@ class TableStore:
             self.append({}, upto)
         self.inherited = upto
 
-    def _fill(self, id: str, parts: list[Batch], floor: Time) -> None:
+    def _fill(self, id: str, parts: list[Batch], floor: Time, newest: Time) -> None:
         collection = self._collection(id)
-        moved = [Batch(b.types, b.columns, np.maximum(b.times, floor), b.diffs) for b in parts]
-        newest = max((Time(int(b.times.max())) for b in moved if len(b)), default=floor)
+        moved = [Batch(b.types, b.columns, np.clip(b.times, floor, newest), b.diffs) for b in parts]
+        last = max((Time(int(b.times.max())) for b in moved if len(b)), default=floor)
         with collection.turn:
             collection.fill(Batch.concat(collection.types, moved), None)
             collection.work(4 * _RESTORED_ROWS)
         with self._state:
-            collection.last_write = collection.last_prepared = max(collection.last_write, newest)
+            collection.last_write = collection.last_prepared = max(collection.last_write, last)
         self._unsettle(collection)
 
     def stored_rows(self, id: str) -> tuple[Time, Iterator[Batch]] | None:
