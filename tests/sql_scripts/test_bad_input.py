@@ -166,7 +166,6 @@ def test_parameters_and_encodings(db: eddyline.Connection, text: Any, parameters
         "SELECT * FROM t TABLESAMPLE system(1)",
         "CREATE TABLE z (a int CHECK (a > 0))",
         "CREATE TABLE z (a int REFERENCES t)",
-        "CREATE TABLE z (a serial)",
         "MERGE INTO t USING t b ON true WHEN MATCHED THEN DELETE",
         "ALTER TABLE t ADD COLUMN q int",
     ],

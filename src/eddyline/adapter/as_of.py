@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from eddyline.adapter import write
+from eddyline.adapter.computed_columns import evaluate_columns
 from eddyline.adapter.read import ReadContext
 from eddyline.errors import make_error
 from eddyline.expr.ir import Expr, Literal
@@ -17,7 +17,7 @@ def time_asked(expr: Expr | None, literals: tuple[Literal, ...], context: ReadCo
     """The value of AS OF or UP TO, in µs; 22023 for NULL and for times before the epoch."""
     if expr is None:
         return None
-    value = write.evaluate_columns((expr,), (), 1, literals, context)[0].cast(pa.int64())[0].as_py()
+    value = evaluate_columns((expr,), (), 1, literals, context)[0].cast(pa.int64())[0].as_py()
     if value is None or value < 0:
         raise make_error("22023", "AS OF and UP TO take a time at or after the epoch")
     return Time(value)

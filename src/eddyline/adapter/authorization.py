@@ -19,7 +19,14 @@ from eddyline.sql import statements as st
 from eddyline.sql.catalog_view import CatalogItem, ItemKind
 from eddyline.sql.role_statements import ALL_RIGHTS
 
-__all__ = ["authorize", "authorize_definition", "check_any_right", "check_rights", "check_schema"]
+__all__ = [
+    "authorize",
+    "authorize_definition",
+    "check_any_right",
+    "check_one_right",
+    "check_rights",
+    "check_schema",
+]
 
 
 def check_rights(rules: AccessRules, role: Role, item: CatalogItem, *rights: str) -> None:
@@ -36,12 +43,18 @@ def check_rights(rules: AccessRules, role: Role, item: CatalogItem, *rights: str
             raise denied(item.kind.value, item.name)
 
 
+def check_one_right(rules: AccessRules, role: Role, item: CatalogItem, rights: Iterable[str]) -> None:
+    """42501 unless the role has one of them."""
+    if not role.superuser and not any(rules.allows(role, item.id, right) for right in rights):
+        raise denied(item.kind.value, item.name)
+
+
 def check_any_right(rules: AccessRules, role: Role, item: CatalogItem) -> None:
     """42501 unless the role has some right on it, or on what it indexes, and USAGE of the schema."""
     if role.superuser or item.schema in SYSTEM_SCHEMAS:
         return
     check_schema(rules, role, item.schema, "USAGE")
-    if not any(rules.allows(role, item.on or item.id, right) for right in ALL_RIGHTS["table"]):
+    if not any(rules.allows(role, item.on or item.id, right) for right in ALL_RIGHTS[item.rights_kind]):
         raise denied(item.kind.value, item.name)
 
 
@@ -163,7 +176,9 @@ def authorize_definition(
                 raise denied("database", "postgres")
             if statement.owner is not None and rules.role(statement.owner).id not in rules.may_become(role):
                 raise make_error("42501", f'must be member of role "{statement.owner}"')
-        case st.CreateTable() | st.CreateTableAs() | st.CreateView() | st.CreateMaterializedView():
+        case (
+            st.CreateTable() | st.CreateTableAs() | st.CreateView() | st.CreateMaterializedView() | st.CreateSequence()
+        ):
             check_schema(rules, role, statement.schema, "CREATE")
             old = snapshot.find(statement.schema, statement.name)
             if isinstance(statement, st.CreateView):
@@ -182,6 +197,10 @@ def authorize_definition(
             for name in statement.names:
                 if name in snapshot.schemas and not rules.owns(role, schema_key(name)):
                     raise not_owner("schema", name)
+        case st.AlterSequence():
+            item = snapshot.view(search_path).resolve(*statement.name)
+            if item is not None:
+                _check_owner(rules, role, item)
         case st.AlterRename():
             item = snapshot.view(search_path).resolve(*statement.name)
             if item is not None:

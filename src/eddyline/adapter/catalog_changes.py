@@ -6,11 +6,20 @@ executed: the caller creates and drops dataflows for ``Change.created`` and ``Ch
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from eddyline.adapter.catalog import CatalogSnapshot
 from eddyline.adapter.dependencies import check_sources, check_unreferenced, readers_of
 from eddyline.adapter.notices import skipped
+from eddyline.adapter.sequence_links import (
+    check_defaults,
+    check_no_identity,
+    sequences_of,
+    uses_of,
+    with_sequences,
+    without_defaults,
+)
 from eddyline.adapter.system_catalog import SYSTEM_SCHEMAS
 from eddyline.adapter.view_replacement import replaced_view
 from eddyline.errors import DatabaseError, make_error
@@ -40,6 +49,8 @@ __all__ = [
     "create_view",
     "drop",
     "drop_schema",
+    "name_taken",
+    "refuse_system_schema",
 ]
 
 _NAME_BYTES = 63
@@ -52,31 +63,43 @@ class Change:
     """``created``: the new or replaced item, None when nothing was made.  ``dropped``: readers before what they read.
 
     ``notices``: texts of NOTICE messages.  A change that does nothing has the snapshot it was given.
+    ``sequences``: those that a new table has of its own.
     """
 
     snapshot: CatalogSnapshot
     created: CatalogItem | None = None
     dropped: tuple[CatalogItem, ...] = ()
     notices: tuple[str, ...] = ()
+    sequences: tuple[CatalogItem, ...] = ()
 
 
-def create_table(snapshot: CatalogSnapshot, item_id: str, statement: CreateTable | CreateTableAs) -> Change:
-    """42P07 when the name is taken (a notice with IF NOT EXISTS), 3F000 without the schema."""
-    taken = _taken(snapshot, statement.schema, statement.name, if_not_exists=statement.if_not_exists)
+def create_table(
+    snapshot: CatalogSnapshot, item_id: str, statement: CreateTable | CreateTableAs, sequence_ids: Sequence[str] = ()
+) -> Change:
+    """42P07 when the name is taken (a notice with IF NOT EXISTS), 3F000 without the schema.
+
+    ``sequence_ids``: of the sequences that its columns have of their own.
+    """
+    taken = name_taken(snapshot, statement.schema, statement.name, if_not_exists=statement.if_not_exists)
     if taken is not None:
         return taken
     key = statement.primary_key if isinstance(statement, CreateTable) else ()
-    return _created(
-        snapshot,
-        CatalogItem(
-            id=item_id,
-            schema=statement.schema,
-            name=statement.name,
-            kind=ItemKind.TABLE,
-            columns=statement.columns,
-            primary_key=key,
-        ),
+    table = CatalogItem(
+        id=item_id,
+        schema=statement.schema,
+        name=statement.name,
+        kind=ItemKind.TABLE,
+        columns=statement.columns,
+        primary_key=key,
     )
+    options = statement.sequences if isinstance(statement, CreateTable) else ()
+    table, sequences = with_sequences(snapshot, table, options, sequence_ids)
+    check_defaults(snapshot, table, {s.id for s in sequences})
+    made = _created(snapshot, table)
+    changed = made.snapshot
+    for sequence in sequences:
+        changed = changed.with_item(sequence)
+    return replace(made, snapshot=changed, sequences=sequences)
 
 
 def create_view(snapshot: CatalogSnapshot, item_id: str, statement: CreateView) -> Change:
@@ -87,12 +110,12 @@ def create_view(snapshot: CatalogSnapshot, item_id: str, statement: CreateView) 
             raise make_error("42809", f'"{old.name}" is not a view')
         changed = replaced_view(snapshot, _view_item(old.id, statement, ItemKind.VIEW))
         return Change(changed, changed.by_id[old.id])
-    taken = _taken(snapshot, statement.schema, statement.name, if_not_exists=False)
+    taken = name_taken(snapshot, statement.schema, statement.name, if_not_exists=False)
     return taken or _created(snapshot, _view_item(item_id, statement, ItemKind.VIEW))
 
 
 def create_materialized_view(snapshot: CatalogSnapshot, item_id: str, statement: CreateMaterializedView) -> Change:
-    taken = _taken(snapshot, statement.schema, statement.name, if_not_exists=statement.if_not_exists)
+    taken = name_taken(snapshot, statement.schema, statement.name, if_not_exists=statement.if_not_exists)
     item = _view_item(item_id, statement, ItemKind.MATERIALIZED_VIEW)
     return taken or _created(snapshot, replace(item, cluster=statement.cluster))
 
@@ -116,7 +139,7 @@ def create_index(snapshot: CatalogSnapshot, item_id: str, statement: CreateIndex
     name = statement.name
     if name is None:
         name = _free_name(snapshot, schema, statement.name_stem)
-    taken = _taken(snapshot, schema, name, if_not_exists=statement.if_not_exists)
+    taken = name_taken(snapshot, schema, name, if_not_exists=statement.if_not_exists)
     if taken is not None:
         return taken
     return _created(
@@ -164,14 +187,18 @@ def drop(snapshot: CatalogSnapshot, search_path: tuple[str, ...], statement: Dro
             raise item
     if not found:
         return Change(snapshot, notices=tuple(notices))
-    readers = readers_of(snapshot, found)
+    own = sequences_of(snapshot, found)
+    readers = readers_of(snapshot, [*found, *own])
     view = snapshot.view(search_path)
+    check_no_identity(view, found)
+    uses = uses_of(view, [*found, *readers, *own])
     if statement.cascade:
-        notices.extend(cascade_notice([f"{r.kind.value} {view.shown(r)}" for r in announced(readers)]))
+        names = [f"{r.kind.value} {view.shown(r)}" for r in announced(readers)]
+        notices.extend(cascade_notice([*names, *(use.column_shown for use in uses)]))
     else:
-        check_unreferenced(view, found, readers)
-    gone = (*reversed(readers), *reversed(found))
-    return Change(snapshot.without_items(gone), dropped=gone, notices=tuple(notices))
+        check_unreferenced(view, found, readers, uses=uses)
+    gone = (*reversed(own), *reversed(readers), *reversed(found))
+    return Change(without_defaults(snapshot, uses).without_items(gone), dropped=gone, notices=tuple(notices))
 
 
 def drop_schema(snapshot: CatalogSnapshot, search_path: tuple[str, ...], statement: DropSchema) -> Change:
@@ -187,15 +214,18 @@ def drop_schema(snapshot: CatalogSnapshot, search_path: tuple[str, ...], stateme
         else:
             raise make_error("3F000", f'schema "{name}" does not exist')
     members = [i for s in dict.fromkeys(schemas) for i in snapshot.items(s) if i.kind is not ItemKind.INDEX]
-    found = sorted(members, key=lambda i: int(i.id[1:]))
-    readers = readers_of(snapshot, found)
+    own = sequences_of(snapshot, members)
+    found = sorted((i for i in members if i not in own), key=lambda i: int(i.id[1:]))
+    readers = readers_of(snapshot, [*found, *own])
     view = snapshot.view(search_path)
+    uses = uses_of(view, [*found, *own, *readers])
     if found and not statement.cascade:
-        check_unreferenced(view, found, readers, schemas=tuple(schemas))
+        check_unreferenced(view, found, readers, schemas=tuple(schemas), uses=uses)
     everything = [*found, *readers]
-    notices.extend(cascade_notice([f"{i.kind.value} {view.shown(i)}" for i in announced(everything)]))
-    gone = tuple(reversed(everything))
-    changed = snapshot.without_items(gone) if gone else snapshot
+    names = [f"{i.kind.value} {view.shown(i)}" for i in announced(everything)]
+    notices.extend(cascade_notice([*names, *(use.column_shown for use in uses)]))
+    gone = (*reversed(own), *reversed(everything))
+    changed = without_defaults(snapshot, uses).without_items(gone) if gone else snapshot
     for name in dict.fromkeys(schemas):
         changed = changed.without_schema(name)
     return Change(changed, dropped=gone, notices=tuple(notices))
@@ -213,7 +243,7 @@ def alter_rename(snapshot: CatalogSnapshot, search_path: tuple[str, ...], statem
     refuse_system_schema(item.schema)
     if statement.kind is not ItemKind.TABLE and item.kind is not statement.kind:
         raise make_error("42809", f'"{name}" is not {_ARTICLES[statement.kind]}')
-    taken = _taken(snapshot, item.schema, statement.new_name, if_not_exists=False)
+    taken = name_taken(snapshot, item.schema, statement.new_name, if_not_exists=False)
     return taken or _created(snapshot, replace(item, name=statement.new_name))
 
 
@@ -222,7 +252,7 @@ def _created(snapshot: CatalogSnapshot, item: CatalogItem) -> Change:
     return Change(snapshot.with_item(item), item)
 
 
-def _taken(snapshot: CatalogSnapshot, schema: str, name: str, *, if_not_exists: bool) -> Change | None:
+def name_taken(snapshot: CatalogSnapshot, schema: str, name: str, *, if_not_exists: bool) -> Change | None:
     """None when ``name`` is free; a change that does nothing with IF NOT EXISTS; 42P07 otherwise."""
     refuse_system_schema(schema)
     if schema not in snapshot.schemas:
@@ -260,6 +290,7 @@ _ARTICLES = {
     ItemKind.VIEW: "a view",
     ItemKind.MATERIALIZED_VIEW: "a materialized view",
     ItemKind.INDEX: "an index",
+    ItemKind.SEQUENCE: "a sequence",
 }
 
 

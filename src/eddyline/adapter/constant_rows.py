@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import pyarrow as pa
 
-from eddyline.adapter.read_plan import ReadPlan, plan_read, with_clock
-from eddyline.expr.ir import Column, Expr, FilterStep, Literal, LiteralValue, MapStep, Mfp, Parameter, rewrite
+from eddyline.adapter.read_plan import ReadPlan, at_the_moment, plan_read
+from eddyline.expr.ir import Call, Column, Expr, FilterStep, Literal, LiteralValue, MapStep, Mfp, Parameter, rewrite
 from eddyline.expr.mfp import apply_mfp
 from eddyline.expr.text_io import literal_array, literal_scalar
 from eddyline.plan.fast_path import ConstantPlan, substitute_in_mfp
@@ -31,12 +31,12 @@ _SLICE_ROWS = 2000
 _PLAIN = frozenset({Kind.BOOLEAN, Kind.SMALLINT, Kind.INTEGER, Kind.BIGINT, Kind.DOUBLE, Kind.TEXT, Kind.VARCHAR})
 
 
-def constant_rows(plan: ReadPlan, parameters: Sequence[Literal], now_us: int, catalog: CatalogView) -> Batch:
-    """The rows of a constant plan; ``now_us``: the clock.  Raises the first row's error."""
-    relation = plan.relation
+def constant_rows(
+    plan: ReadPlan, parameters: Sequence[Literal], moment: Callable[[Call], Literal], catalog: CatalogView
+) -> Batch:
+    """The rows of a constant plan; ``moment``: what the clock says, and its like.  Raises the first row's error."""
     if plan.clocked:
-        relation = with_clock(relation, now_us)
-        plan = plan_read(relation, catalog)
+        plan = plan_read(at_the_moment(plan.relation, moment), catalog)
     assert isinstance(plan.fast, ConstantPlan)
     return rows_of_constants(plan.fast, parameters)
 

@@ -14,12 +14,13 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from eddyline.adapter.computed_columns import evaluate_columns
 from eddyline.adapter.copy_binary import Tuples, tuple_blocks
 from eddyline.adapter.copy_scan import RecordBlock, record_blocks
 from eddyline.adapter.copy_streams import read_pieces, seekable
 from eddyline.adapter.ingest_rows import Incoming, table_rows
 from eddyline.adapter.read import ReadContext
-from eddyline.adapter.write import check_not_null, evaluate_columns, insert_rows, wait_capacity
+from eddyline.adapter.write import check_not_null, insert_rows, wait_capacity
 from eddyline.errors import DatabaseError, make_error
 from eddyline.expr.binary_io import read_column
 from eddyline.expr.casts import cast_array

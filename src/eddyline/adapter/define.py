@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 from eddyline.adapter import catalog_changes as changes
 from eddyline.adapter.access_rules import Role, schema_key
@@ -21,10 +22,13 @@ from eddyline.adapter.engine import CommitUnderWay, Engine
 from eddyline.adapter.object_names import object_names
 from eddyline.adapter.outcome import Outcome
 from eddyline.adapter.read import ReadContext
-from eddyline.adapter.read_plan import catalog_facts, definitions, reads_clock, refuse_system_relations
+from eddyline.adapter.read_plan import catalog_facts, definitions, read_of_the_moment, refuse_system_relations
 from eddyline.adapter.role_changes import RoleStatement, change_roles
+from eddyline.adapter.sequence_changes import alter_sequence, create_sequence, restart_sequences
+from eddyline.adapter.sequences import SEQUENCE_DOCUMENTS
 from eddyline.adapter.transaction import Defining
 from eddyline.adapter.write import rows_of
+from eddyline.adapter.write import truncate as truncate_rows
 from eddyline.errors import make_error, unsupported
 from eddyline.expr.ir import Column
 from eddyline.plan.column_names import name_operators
@@ -36,7 +40,7 @@ from eddyline.plan.optimize import optimize
 from eddyline.plan.relation import Get, Relation
 from eddyline.repr.batch import Batch
 from eddyline.repr.time import EMPTY, Time
-from eddyline.sql.catalog_view import CatalogItem, CatalogView, ItemKind
+from eddyline.sql.catalog_view import CatalogItem, CatalogView, ItemKind, SequenceDef
 from eddyline.sql.role_statements import (
     AlterDefaultPrivileges,
     AlterOwner,
@@ -50,24 +54,29 @@ from eddyline.sql.role_statements import (
 )
 from eddyline.sql.statements import (
     AlterRename,
+    AlterSequence,
     CreateIndex,
     CreateMaterializedView,
     CreateSchema,
+    CreateSequence,
     CreateTable,
     CreateTableAs,
     CreateView,
     Drop,
     DropSchema,
+    Truncate,
 )
 from eddyline.storage.log import Changes
 
-__all__ = ["Definition", "commit_with_definitions", "define", "maintained_relation", "make"]
+__all__ = ["Definition", "commit_with_definitions", "define", "maintained_relation", "make", "truncate"]
 
 Definition = (
     AlterRename
+    | AlterSequence
     | CreateIndex
     | CreateMaterializedView
     | CreateSchema
+    | CreateSequence
     | CreateTable
     | CreateTableAs
     | CreateView
@@ -79,20 +88,26 @@ Definition = (
 
 def define(context: ReadContext, statement: Definition, role: Role) -> Outcome:
     """Adds the definition to the transaction.  25006 in a read-only one; raises what can be known before the commit."""
-    engine, transaction = context.engine, context.transaction
-    definition = _defining(engine, statement, context.catalog.search_path, role)
+    transaction = context.transaction
+    definition = _defining(context.engine, statement, context.catalog.search_path, role)
     if transaction.read_only:
         raise make_error("25006", f"cannot execute {definition.tag} in a read-only transaction")
-    assert transaction.catalog is not None
-    change = _draft(engine, definition, transaction.catalog, check=transaction.explicit)
-    if change.snapshot is not transaction.catalog:
-        transaction.define(definition, change.snapshot)
+    change = _define(context, definition)
     if not isinstance(statement, CreateTableAs) or not statement.with_data or change.created is None:
         return Outcome(definition.tag, notices=change.notices)
     rows = rows_of(context, statement.relation, (), None)
     transaction.add(definition.id, rows)
     count = int(rows.diffs.sum())
     return Outcome(f"SELECT {count}", affected=count, notices=change.notices)
+
+
+def _define(context: ReadContext, definition: Defining) -> Change:
+    transaction = context.transaction
+    assert transaction.catalog is not None
+    change = _draft(context.engine, definition, transaction.catalog, check=transaction.explicit)
+    if change.snapshot is not transaction.catalog:
+        transaction.define(definition, change.snapshot)
+    return change
 
 
 def _defining(engine: Engine, statement: Definition, search_path: tuple[str, ...], role: Role) -> Defining:
@@ -111,7 +126,9 @@ def _defining(engine: Engine, statement: Definition, search_path: tuple[str, ...
         if isinstance(statement, CreateSchema) and done.snapshot is not snapshot:
             return replace(done, snapshot=done.snapshot.made_by(owner.id, schema_key(statement.name), "schema"))
         if done.created is not None and done.created.id == made.id and done.created.kind is not ItemKind.INDEX:
-            owned = done.snapshot.made_by(actor.id, made.id, "table", done.created.schema)
+            owned = done.snapshot
+            for item in (done.created, *done.sequences):
+                owned = owned.made_by(actor.id, item.id, item.rights_kind, item.schema)
             return replace(done, snapshot=owned)
         return done
 
@@ -122,7 +139,17 @@ def _unowned(engine: Engine, statement: Definition, search_path: tuple[str, ...]
     id = engine.catalog.allocate_id()
     match statement:
         case CreateTable():
-            return Defining("CREATE TABLE", id, lambda s: changes.create_table(s, id, statement))
+            own = tuple(engine.catalog.allocate_id() for _ in statement.sequences)
+            return Defining("CREATE TABLE", id, lambda s: changes.create_table(s, id, statement, own))
+        case CreateSequence():
+            return Defining(
+                "CREATE SEQUENCE",
+                id,
+                lambda s: create_sequence(s, search_path, id, statement, s.access.role(role)),
+            )
+        case AlterSequence():
+            last = partial(_last_value, engine)
+            return Defining("ALTER SEQUENCE", id, lambda s: alter_sequence(s, search_path, id, statement, last))
         case CreateTableAs():
             return Defining("CREATE TABLE AS", id, lambda s: changes.create_table(s, id, statement))
         case CreateView():
@@ -148,6 +175,23 @@ def _unowned(engine: Engine, statement: Definition, search_path: tuple[str, ...]
                 id,
                 lambda s: change_roles(s, search_path, statement, s.access.role(role)),
             )
+
+
+def _last_value(engine: Engine, of: SequenceDef) -> int:
+    return engine.sequences.look(of.position, of.first).last
+
+
+def truncate(context: ReadContext, statement: Truncate, role: Role) -> Outcome:
+    """Takes all rows away; with RESTART IDENTITY the tables' sequences begin again when it is committed."""
+    outcome = truncate_rows(context, statement)
+    if statement.restart:
+        id = context.engine.catalog.allocate_id()
+
+        def change(snapshot: CatalogSnapshot) -> Change:
+            return restart_sequences(snapshot, statement.tables, id, snapshot.access.role(role.name))
+
+        _define(context, Defining("TRUNCATE TABLE", id, change))
+    return outcome
 
 
 def _role_tag(statement: RoleStatement) -> str:
@@ -221,6 +265,7 @@ def commit_with_definitions(
             _drop_collections(engine, reversed(made))
             raise
         engine.catalog.publish(base, snapshot)
+        engine.sequences.forget(_positions(base).keys() - _positions(snapshot).keys())
         dropped = [item for change in done for item in change.dropped]
         _drop_collections(engine, dropped)
         engine.dropped(dropped)
@@ -229,13 +274,25 @@ def commit_with_definitions(
 
 def _stored(engine: Engine, base: CatalogSnapshot, changed: CatalogSnapshot) -> Changes:
     """What the directory of the database is told of the definitions."""
-    return Changes() if engine.durability is None else catalog_changes(base, changed, engine.catalog.next_id)
+    if engine.durability is None:
+        return Changes()
+    found = catalog_changes(base, changed, engine.catalog.next_id)
+    before, after = _positions(base), _positions(changed)
+    begun = engine.sequences.documents(of for key, of in after.items() if key not in before)
+    ended = tuple(SEQUENCE_DOCUMENTS + key for key in before if key not in after)
+    return replace(found, put={**found.put, **begun}, removed=(*found.removed, *ended))
+
+
+def _positions(snapshot: CatalogSnapshot) -> dict[str, SequenceDef]:
+    """How sequences count, by the keys of their positions."""
+    found = (item.sequence for item in snapshot.by_id.values())
+    return {of.position: of for of in found if of is not None}
 
 
 def _drop_collections(engine: Engine, dropped: Iterable[CatalogItem]) -> None:
     with engine.control() as controller:
         for item in dropped:
-            if item.kind is not ItemKind.VIEW:
+            if item.kind not in (ItemKind.VIEW, ItemKind.SEQUENCE):
                 controller.drop(item.id)
 
 
@@ -301,8 +358,9 @@ def maintained_relation(
     refuse_system_relations(relation, view, "a maintained view or index")
     facts = catalog_facts(relation, view, cluster, but_not=but_not)
     optimized = optimize(inline_views(relation, definitions(view, facts)), facts)
-    if reads_clock(optimized):
+    what = read_of_the_moment(optimized)
+    if what is not None:
         raise unsupported(
-            "now() in a view that is maintained", hint="Keep the time in a table of one row and join with it."
+            f"{what} in a view that is maintained", hint="Keep the value in a table of one row and join with it."
         )
     return optimized, facts

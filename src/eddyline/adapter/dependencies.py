@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from eddyline.adapter.catalog import CatalogSnapshot, SearchPathView
+from eddyline.adapter.sequence_links import SequenceUse
 from eddyline.errors import DatabaseError, make_error
 from eddyline.plan.relation import Get
 from eddyline.plan.traverse import post_order
@@ -34,13 +35,18 @@ def check_unreferenced(
     items: Sequence[CatalogItem],
     readers: Sequence[CatalogItem],
     schemas: tuple[str, ...] = (),
+    uses: Sequence[SequenceUse] = (),
 ) -> None:
-    """2BP01, with what depends on what, if anything but indexes reads ``items``, or if ``schemas`` hold anything."""
+    """2BP01, with what depends on what, if anything but indexes reads ``items``, or if ``schemas`` hold anything.
+
+    ``uses``: defaults of other tables that call sequences among ``items``.
+    """
     blocking = [r for r in readers if r.kind is not ItemKind.INDEX]
-    if not blocking and not schemas:
+    if not blocking and not schemas and not uses:
         return
     lines = [f"{_shown(view, item)} depends on schema {item.schema}" for item in items if item.schema in schemas]
     lines.extend(dependency_lines(view, items, blocking))
+    lines.extend(f"{use.column_shown} depends on {use.sequence_shown}" for use in uses)
     if schemas:
         what = f"schema {schemas[0]}" if len(schemas) == 1 else "desired object(s)"
     else:

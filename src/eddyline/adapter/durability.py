@@ -11,7 +11,7 @@ from pathlib import Path
 
 from eddyline.controller.home import Home
 from eddyline.controller.survivors import noted_seed
-from eddyline.errors import make_error
+from eddyline.errors import DatabaseError, make_error
 from eddyline.repr.time import Time
 from eddyline.storage.backup import copy_database
 from eddyline.storage.compaction import LEAST_LOG_BYTES, Compaction
@@ -126,6 +126,25 @@ class Durability:
         commit = QueuedCommit(None, {}, Changes(put=put, removed=removed), _nothing, _nothing)
         self.group.add(commit, self.group.ticket())
         self.group.wait(commit)
+
+    def note(self, put: Mapping[str, bytes]) -> None:
+        """As ``put_documents``, from any thread, without the commit lock: of each document the caller orders its
+        versions.  Raises what keeps them from being written."""
+        while True:
+            commit = QueuedCommit(None, {}, Changes(put=put), _nothing, _nothing)
+            ticket = self.group.ticket()
+            try:
+                self.group.add(commit, ticket)
+            except DatabaseError as problem:
+                if problem.sqlstate != "40001":
+                    raise
+                continue  # commits were taken back meanwhile, against which this was not checked
+            self.group.wait(commit)
+            return
+
+    def check_held(self) -> None:
+        """55006 if somebody else has taken the directory over."""
+        self._opened.log.check_held()
 
     def backup(self, path: str | os.PathLike[str]) -> int:
         """Copies the directory, with all that was acknowledged, to ``path``; see ``copy_database``."""

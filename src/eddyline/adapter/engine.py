@@ -33,6 +33,7 @@ from eddyline.adapter.memory_use import ServerMemory
 from eddyline.adapter.metrics import DatabaseMetrics, exposition
 from eddyline.adapter.provisioning import Provisioning, first_replica, with_first_replica
 from eddyline.adapter.replica import Replica, Site
+from eddyline.adapter.sequences import Sequences
 from eddyline.adapter.setting_values import duration_s
 from eddyline.adapter.system_alterations import SystemAlterations, host_defaults
 from eddyline.adapter.system_settings import (
@@ -125,6 +126,7 @@ class Engine:
         self.timeline = Timeline(clock, newest=newest, reserved=reserved)
         self.locks = LockTable()
         self.logins = Logins()
+        self.sequences = Sequences(durability)
         self.catalog = Catalog(CatalogSnapshot.initial().opened_with(first.workers, first.processes, first.overrides))
         self.store = TableStore(self.hasher)
         self.commit_lock = threading.RLock()
@@ -244,6 +246,8 @@ class Engine:
         self.locks.close()
         self._close_replicas()
         self._guest.close()
+        items = self.catalog.snapshot().by_id.values()
+        self.sequences.close(item.sequence for item in items if item.sequence is not None)
         if self.durability is not None:
             self.durability.close()
 

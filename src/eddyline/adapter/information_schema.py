@@ -15,6 +15,7 @@ from eddyline.adapter.pg_objects import (
     owner_name,
     schemas,
 )
+from eddyline.adapter.pg_sequences import catalog_default, identity_options, schema_sequence_rows
 from eddyline.adapter.system_relations import Contents, Row, SystemTable, sorted_items, system_table
 from eddyline.repr.type_facts import TYPE_FACTS
 from eddyline.repr.types import Kind, is_array
@@ -45,21 +46,21 @@ def _views(contents: Contents) -> Iterator[Row]:
 
 def _columns(contents: Contents) -> Iterator[Row]:
     for item, number, column in columns_of_relations(contents):
-        if item.kind is ItemKind.MATERIALIZED_VIEW:
+        if item.kind in (ItemKind.MATERIALIZED_VIEW, ItemKind.SEQUENCE):
             continue
         kind, array = column.type.kind, is_array(column.type)
         bits = {**_INTEGER_BITS, **_FLOAT_BITS}.get(kind)
         numeric = kind is Kind.NUMERIC and column.type.precision is not None
         digits = 6 if column.type.precision is None else column.type.precision
         yield (
-            DATABASE, item.schema, item.name, column.name, number, column.default_text,
+            DATABASE, item.schema, item.name, column.name, number, catalog_default(contents, column),
             "NO" if column.not_null else "YES", "ARRAY" if array else kind.value,
             None if array else column.type.length,
             column.type.precision if numeric else bits,
             10 if kind is Kind.NUMERIC else 2 if bits else None,
             (column.type.scale or 0) if numeric else 0 if kind in _INTEGER_BITS else None,
             digits if kind in _TIMES else 0 if kind is Kind.DATE else None,
-            DATABASE, PG_CATALOG, TYPE_FACTS[kind].name, "NO", "NEVER",
+            DATABASE, PG_CATALOG, TYPE_FACTS[kind].name, *identity_options(contents, column), "NEVER",
             "YES" if item.kind is ItemKind.TABLE else "NO",
         )  # fmt: skip
 
@@ -95,8 +96,17 @@ INFORMATION_TABLES: Final[tuple[SystemTable, ...]] = (
         "columns",
         "table_catalog table_schema table_name column_name ordinal_position:i column_default is_nullable "
         "data_type character_maximum_length:i numeric_precision:i numeric_precision_radix:i numeric_scale:i "
-        "datetime_precision:i udt_catalog udt_schema udt_name is_identity is_generated is_updatable",
+        "datetime_precision:i udt_catalog udt_schema udt_name is_identity "
+        "identity_generation identity_start identity_increment identity_maximum identity_minimum identity_cycle "
+        "is_generated is_updatable",
         _columns,
+    ),
+    system_table(
+        INFORMATION_SCHEMA,
+        "sequences",
+        "sequence_catalog sequence_schema sequence_name data_type numeric_precision:i numeric_precision_radix:i "
+        "numeric_scale:i start_value minimum_value maximum_value increment cycle_option",
+        schema_sequence_rows,
     ),
     system_table(
         INFORMATION_SCHEMA,

@@ -14,8 +14,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from eddyline.adapter.computed_columns import evaluate_columns
 from eddyline.adapter.read import ReadContext
-from eddyline.adapter.write import evaluate_columns
 from eddyline.errors import DataError, make_error, unsupported
 from eddyline.expr.array_layout import arrays_of
 from eddyline.expr.casts import cast_array, cast_context

@@ -9,6 +9,7 @@ from eddyline.adapter.catalog import CatalogSnapshot
 from eddyline.adapter.catalog_changes import Change, cascade_notice
 from eddyline.adapter.dependencies import readers_of
 from eddyline.adapter.role_refusals import required_by_the_system
+from eddyline.adapter.sequence_links import check_no_identity, sequences_of, uses_of, without_defaults
 from eddyline.errors import make_error
 from eddyline.sql.catalog_view import CatalogItem, ItemKind
 from eddyline.sql.role_statements import DropOwned, ReassignOwned
@@ -47,22 +48,30 @@ def drop_owned(snapshot: CatalogSnapshot, search_path: tuple[str, ...], statemen
     schemas = [s for s in snapshot.schemas if schema_key(s) in owned]
     found = _tables_and_views(i for i in snapshot.by_id.values() if i.id in owned)
     inside = _tables_and_views(i for i in snapshot.by_id.values() if i.schema in schemas and i.id not in owned)
-    gone = [*found, *inside, *readers_of(snapshot, [*found, *inside])]
-    others = [item for item in gone if item.id not in owned and item.kind is not ItemKind.INDEX]
+    own = sequences_of(snapshot, [*found, *inside])
+    gone = [*found, *inside, *own, *readers_of(snapshot, [*found, *inside, *own])]
+    others = [i for i in gone if i.id not in owned and i.kind is not ItemKind.INDEX and i not in own]
+    view = snapshot.view(search_path)
+    check_no_identity(view, gone)
+    uses = uses_of(view, gone)
     notices: list[str] = []
-    if others:
-        view = snapshot.view(search_path)
-        names = [f"{item.kind.value} {view.shown(item)}" for item in others]
+    if others or uses:
+        names = [*(f"{item.kind.value} {view.shown(item)}" for item in others), *(use.column_shown for use in uses)]
         if not statement.cascade:
             raise make_error(
                 "2BP01",
                 "cannot drop desired object(s) because other objects depend on them",
-                detail="\n".join(_reasons(snapshot, search_path, others, gone, schemas)),
+                detail="\n".join(
+                    (
+                        *_reasons(snapshot, search_path, others, gone, schemas),
+                        *(f"{use.column_shown} depends on {use.sequence_shown}" for use in uses),
+                    )
+                ),
                 hint="Use DROP ... CASCADE to drop the dependent objects too.",
             )
         notices = cascade_notice(names)
     dropped = tuple(_readers_first(snapshot, gone))
-    changed = snapshot.without_items(dropped) if dropped else snapshot
+    changed = without_defaults(snapshot, uses).without_items(dropped) if dropped else snapshot
     for schema in schemas:
         changed = changed.without_schema(schema)
     rules = changed.access

@@ -14,7 +14,7 @@ import numpy as np
 
 from eddyline.adapter.overlay import overlaid
 from eddyline.adapter.read import ReadAnswer, ReadContext, answer_read
-from eddyline.adapter.read_plan import ReadPlan, base_tables, plan_read, with_clock
+from eddyline.adapter.read_plan import ReadPlan, at_the_moment, base_tables, plan_read
 from eddyline.errors import DataError
 from eddyline.expr.ir import Literal
 from eddyline.expr.mfp import apply_mfp
@@ -71,7 +71,7 @@ def _linear(
     if plan.parameterised:
         fixed = substitute_parameters(fixed, parameters)
     if plan.clocked:
-        fixed = with_clock(fixed, context.transaction.now_us)
+        fixed = at_the_moment(fixed, context.moment)
     found = linear_over(fixed)
     if found is None or found[0].id not in context.transaction.writes:
         return None

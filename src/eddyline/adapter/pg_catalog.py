@@ -27,6 +27,7 @@ from eddyline.adapter.pg_objects import (
     schemas,
     type_modifier,
 )
+from eddyline.adapter.pg_sequences import catalog_default, serial_texts
 from eddyline.adapter.system_relations import INT2S, INT2VECTOR, OIDS, OIDVECTOR, TEXTS, Contents, Row, sorted_items
 from eddyline.expr.array_layout import literal_from_values
 from eddyline.expr.describe import describe
@@ -73,6 +74,7 @@ _RELKINDS: Final = {
     ItemKind.VIEW: "v",
     ItemKind.MATERIALIZED_VIEW: "m",
     ItemKind.INDEX: "i",
+    ItemKind.SEQUENCE: "S",
 }
 _COLLATED: Final = (
     Kind.TEXT, Kind.VARCHAR, Kind.BPCHAR, Kind.TEXT_ARRAY, Kind.VARCHAR_ARRAY, Kind.BPCHAR_ARRAY,
@@ -125,7 +127,7 @@ def pg_class(contents: Contents) -> Iterator[Row]:
     for item in sorted_items(contents):
         width = len(item.keys) if item.kind is ItemKind.INDEX else len(item.columns)
         has_index = item.id in indexed or bool(item.primary_key)
-        owner, acl = rules.owner(item.on or item.id), _acl(contents, item.id, "table")
+        owner, acl = rules.owner(item.on or item.id), _acl(contents, item.id, item.rights_kind)
         named = (item.schema, item.name)
         yield _class_row(oid_of(item.id), named, _RELKINDS[item.kind], width, owner, acl, indexed=has_index)
     for table in keyed(contents):
@@ -139,9 +141,9 @@ def _attribute_row(relation: int, number: int, column: ColumnDef, *, stored: boo
     return (
         relation, column.name, known.oid, -1, known.length, number, int(is_array(column.type)),
         type_modifier(column.type),
-        known.length in (1, 2, 4, 8), stored and column.not_null, stored and column.default_text is not None, "", "",
-        False, True, 0, _DEFAULT_COLLATION if column.type.kind in _COLLATED else 0, None, None,
-        _storage(known), "",
+        known.length in (1, 2, 4, 8), stored and column.not_null, stored and column.default_text is not None,
+        column.identity if stored else "", "", False, True, 0,
+        _DEFAULT_COLLATION if column.type.kind in _COLLATED else 0, None, None, _storage(known), "",
     )  # fmt: skip
 
 
@@ -158,7 +160,8 @@ def pg_attribute(contents: Contents) -> Iterator[Row]:
 def pg_attrdef(contents: Contents) -> Iterator[Row]:
     for item, number, column in columns_of_relations(contents):
         if column.default_text is not None:
-            yield oid_of(item.id) * 2000 + number, oid_of(item.id), number, column.default_text
+            default = catalog_default(contents, column, public=None)
+            yield oid_of(item.id) * 2000 + number, oid_of(item.id), number, default
 
 
 def pg_type(contents: Contents) -> Iterator[Row]:
@@ -264,7 +267,7 @@ def pg_default_acl(contents: Contents) -> Iterator[Row]:
     for number, found in enumerate(rules.defaults, 1):
         where = 0 if found.schema is None else namespace(found.schema)
         acl = literal_from_values(rules.default_acl(found), TEXTS)
-        yield number, found.owner, where, "r" if found.kind == "table" else "n", acl
+        yield number, found.owner, where, {"table": "r", "sequence": "S"}.get(found.kind, "n"), acl
 
 
 def pg_authid(contents: Contents) -> Iterator[Row]:
@@ -368,6 +371,7 @@ def catalog_texts(contents: Contents) -> Iterator[Row]:
             yield "schema", oid, 0, on.schema
         yield "index", oid, 0, text
         yield from (("index column", oid, number, column) for number, column in enumerate(columns, 1))
+    yield from serial_texts(contents)
     for table in keyed(contents):
         yield "constraint", key_oid(table), 0, f"PRIMARY KEY ({key_columns(table)})"
     bare = [SqlType(kind) for kind in TYPE_FACTS]
@@ -386,7 +390,7 @@ def role_rights(contents: Contents) -> Iterator[Row]:
     objects = [("database", DATABASE_KEY, DATABASE, DATABASE, DATABASE_OID)]
     objects += [("schema", schema_key(name), name, name, namespace(name)) for name in schemas(contents)]
     objects += [
-        ("table", i.id, identifier(i.name), f"{identifier(i.schema)}.{identifier(i.name)}", oid_of(i.id))
+        (i.rights_kind, i.id, identifier(i.name), f"{identifier(i.schema)}.{identifier(i.name)}", oid_of(i.id))
         for i in relations(contents)
     ]
     for role in rules.roles.values():

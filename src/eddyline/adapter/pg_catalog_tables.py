@@ -37,6 +37,7 @@ from eddyline.adapter.pg_catalog import (
     role_rights,
 )
 from eddyline.adapter.pg_objects import PG_CATALOG
+from eddyline.adapter.pg_sequences import SEQUENCES_SHAPE, dependency_rows, sequence_rows, sequences_body
 from eddyline.adapter.settings_relation import SETTINGS_NAME, SETTINGS_SHAPE
 from eddyline.adapter.system_relations import SystemTable, system_table
 
@@ -164,8 +165,9 @@ PG_TABLES: Final[tuple[SystemTable, ...]] = (
         PG_CATALOG,
         "pg_sequence",
         "seqrelid:o seqtypid:o seqstart:o seqincrement:o seqmax:o seqmin:o seqcache:o seqcycle:b",
+        sequence_rows,
     ),
-    system_table(PG_CATALOG, "pg_sequences", "schemaname sequencename sequenceowner"),
+    system_table(PG_CATALOG, "pg_sequences", SEQUENCES_SHAPE, body=sequences_body),
     system_table(
         PG_CATALOG, "pg_policy", "oid:o polname polrelid:o polcmd polpermissive:b polroles:O polqual polwithcheck"
     ),
@@ -182,7 +184,12 @@ PG_TABLES: Final[tuple[SystemTable, ...]] = (
     system_table(PG_CATALOG, "pg_publication_namespace", "oid:o pnpubid:o pnnspid:o"),
     system_table(PG_CATALOG, "pg_publication_rel", "oid:o prpubid:o prrelid:o prqual prattrs:V"),
     system_table(PG_CATALOG, "pg_rewrite", "oid:o rulename ev_class:o ev_type ev_enabled is_instead:b"),
-    system_table(PG_CATALOG, "pg_depend", "classid:o objid:o objsubid:i refclassid:o refobjid:o refobjsubid:i deptype"),
+    system_table(
+        PG_CATALOG,
+        "pg_depend",
+        "classid:o objid:o objsubid:i refclassid:o refobjid:o refobjsubid:i deptype",
+        dependency_rows,
+    ),
     system_table(PG_CATALOG, "pg_foreign_table", "ftrelid:o ftserver:o ftoptions:T"),
     system_table(PG_CATALOG, "pg_tablespace", "oid:o spcname spcowner:o spcacl:T spcoptions:T", pg_tablespace),
     system_table(

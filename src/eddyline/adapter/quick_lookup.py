@@ -46,7 +46,9 @@ _Encode: TypeAlias = Callable[[Any], LiteralValue]
 def quick_lookup(engine: Engine, cluster: Cluster | None, prepared: Prepared) -> QuickLookup | None:
     """What answers the statement quickly; None if nothing does.  ``cluster``: for which it was planned, if any."""
     statement, plan = prepared.statement, prepared.plan
-    if not isinstance(statement, Select) or statement.as_of is not None or plan is None or plan.clocked:
+    if not isinstance(statement, Select) or statement.as_of is not None or statement.late is not None:
+        return None
+    if plan is None or plan.clocked:
         return None
     query = statement.query
     limited = query.limit is not None and not isinstance(query.limit, Literal)

@@ -21,13 +21,14 @@ from eddyline.adapter.constant_rows import constant_rows, literal_column, raise_
 from eddyline.adapter.engine import Engine
 from eddyline.adapter.joined_lookups import join_lookups
 from eddyline.adapter.object_names import object_names
-from eddyline.adapter.read_plan import ReadPlan, plan_read, with_clock
+from eddyline.adapter.read_plan import ReadPlan, at_the_moment, plan_read
+from eddyline.adapter.session_sequences import SessionSequences
 from eddyline.adapter.setting_values import SERIALIZABLE
 from eddyline.adapter.transaction import Transaction
 from eddyline.adapter.waiter import Waiter
 from eddyline.controller.controller import Collections, Controller
 from eddyline.errors import DatabaseError, NoLongerReadableError, OperationalError, make_error, unsupported
-from eddyline.expr.ir import Literal, Mfp, SortKey
+from eddyline.expr.ir import CLOCK, Call, Literal, Mfp, SortKey
 from eddyline.expr.mfp import apply_mfp
 from eddyline.plan.column_names import name_operators
 from eddyline.plan.dataflow import (
@@ -51,6 +52,7 @@ from eddyline.protocol.read_costs import UNBOUNDED, PeekPhases, ReadBounds
 from eddyline.repr.batch import Batch
 from eddyline.repr.ids import is_log, transient_id
 from eddyline.repr.time import EMPTY, Frontier, Time
+from eddyline.repr.types import TIMESTAMPTZ
 from eddyline.sql.catalog_view import CatalogView, unknown_cluster
 
 __all__ = [
@@ -138,15 +140,22 @@ def timeout_error() -> DatabaseError:
 class ReadContext:
     """Who reads: the engine, the transaction, the names in sight, what may interrupt, what a read may take.
 
-    ``admitted``: it may have dataflows of its own however little memory is left.
+    ``admitted``: it may have dataflows of its own however little memory is left.  ``sequences``: the session's.
     """
 
     engine: Engine
     transaction: Transaction
     catalog: CatalogView
     interrupt: Interrupt
+    sequences: SessionSequences
     bounds: ReadBounds = UNBOUNDED
     admitted: bool = False
+
+    def moment(self, call: Call) -> Literal:
+        """What a call gives that is ``OF_THE_MOMENT``."""
+        if call.func == CLOCK:
+            return Literal(self.transaction.now_us, TIMESTAMPTZ)
+        return self.engine.sequences.shown(call)
 
     @property
     def cluster(self) -> Cluster:
@@ -248,7 +257,7 @@ def _answer(
 ) -> ReadAnswer:
     if isinstance(plan.fast, ConstantPlan):
         start = time.perf_counter_ns()
-        rows = constant_rows(plan, parameters, context.transaction.now_us, context.catalog)
+        rows = constant_rows(plan, parameters, context.moment, context.catalog)
         return ReadAnswer(rows, _time_without_tables(context, as_of), plan, _on_this_thread(start, len(rows)))
     wanted = _Wanted(bounds, first)
     try:
@@ -461,7 +470,7 @@ def _prepared(context: ReadContext, plan: ReadPlan, parameters: Sequence[Literal
     if plan.parameterised:
         relation = substitute_parameters(relation, parameters)
     if plan.clocked:
-        relation = with_clock(relation, context.transaction.now_us)
+        relation = at_the_moment(relation, context.moment)
     operators = lower(relation, plan.facts.indexes, unique_keys=plan.facts.unique_keys, single_time=True)
     return name_operators(operators, object_names(context.catalog))
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from eddyline.adapter.object_names import object_names
 from eddyline.adapter.system_catalog import SYSTEM_SCHEMAS
 from eddyline.errors import unsupported
-from eddyline.expr.ir import CLOCK, Call, Column, Expr, Literal, rewrite, walk
+from eddyline.expr.ir import CLOCK, OF_THE_MOMENT, Call, Column, Expr, Literal, rewrite, walk
 from eddyline.plan.column_names import name_fast_path, name_lookup_join, name_operators
 from eddyline.plan.dataflow import Operator
 from eddyline.plan.facts import CatalogFacts, IndexFacts
@@ -20,20 +20,19 @@ from eddyline.plan.optimize import optimize
 from eddyline.plan.parameters import has_parameters, map_expressions
 from eddyline.plan.relation import Constant, Relation
 from eddyline.plan.traverse import gets
-from eddyline.repr.types import TIMESTAMPTZ
 from eddyline.sql.catalog_view import CatalogItem, CatalogView, ItemKind
 
 __all__ = [
     "ReadPlan",
+    "at_the_moment",
     "base_tables",
     "catalog_facts",
     "definitions",
     "everything_read",
     "index_facts",
     "plan_read",
-    "reads_clock",
+    "read_of_the_moment",
     "refuse_system_relations",
-    "with_clock",
 ]
 
 
@@ -45,6 +44,7 @@ class ReadPlan:
     ``operators``: the plan of a one-shot dataflow, where neither parameters nor the clock change it.
     ``tables``: the base tables below, through views and materialized views.
     ``stored_keys``: primary keys, by which storage finds rows.
+    ``clocked``: it reads something ``OF_THE_MOMENT``.
     """
 
     relation: Relation
@@ -71,7 +71,7 @@ def plan_read(
     optimized = optimize(inline_views(relation, definition), facts)
     stored_keys = tuple(_stored_keys(gets(optimized), catalog))
     fast = fast_path(optimized, facts.indexes, stored_keys)
-    clocked, parameterised = reads_clock(optimized), has_parameters(optimized)
+    clocked, parameterised = read_of_the_moment(optimized) is not None, has_parameters(optimized)
     fixed = fast is None and not clocked and not parameterised
     joined = None if fast is not None or clocked else lookup_join(optimized, facts.indexes, stored_keys)
     names = object_names(catalog)
@@ -102,6 +102,8 @@ def definitions(catalog: CatalogView, facts: CatalogFacts) -> Callable[[str], Re
             return None
         if item.kind is ItemKind.TABLE:
             return None if catalog.built(item_id) else Constant((), item.types)
+        if item.kind is ItemKind.SEQUENCE:
+            return item.relation
         return None if item.kind is ItemKind.MATERIALIZED_VIEW and catalog.built(item_id) else item.relation
 
     return definition
@@ -181,23 +183,24 @@ def index_facts(index: CatalogItem, on: CatalogItem) -> IndexFacts | None:
     return IndexFacts(index.id, on.id, key, on.types)
 
 
-def reads_clock(relation: Relation) -> bool:
-    """Whether the result depends on the time of the statement."""
-    found = False
+def read_of_the_moment(relation: Relation) -> str | None:
+    """What it reads that is neither a table's nor a constant: the clock, or where a sequence stands.  None: nothing."""
+    found: set[str] = set()
 
     def look(expr: Expr) -> Expr:
-        nonlocal found
-        found = found or any(isinstance(e, Call) and e.func == CLOCK for e in walk(expr))
+        found.update(e.func for e in walk(expr) if isinstance(e, Call) and e.func in OF_THE_MOMENT)
         return expr
 
     map_expressions(relation, look)
-    return found
+    if not found:
+        return None
+    return "now()" if CLOCK in found else "a sequence"
 
 
-def with_clock(relation: Relation, now_us: int) -> Relation:
-    """``relation`` with now() as the literal ``now_us``."""
+def at_the_moment(relation: Relation, value: Callable[[Call], Literal]) -> Relation:
+    """``relation`` with what ``value`` says of calls that are ``OF_THE_MOMENT``."""
 
     def fix(expr: Expr) -> Expr:
-        return rewrite(expr, lambda e: Literal(now_us, TIMESTAMPTZ) if isinstance(e, Call) and e.func == CLOCK else e)
+        return rewrite(expr, lambda e: value(e) if isinstance(e, Call) and e.func in OF_THE_MOMENT else e)
 
     return map_expressions(relation, fix)

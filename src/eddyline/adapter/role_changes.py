@@ -26,6 +26,7 @@ from eddyline.adapter.notices import skipped, warning
 from eddyline.adapter.owned_objects import drop_owned, reassign_owned
 from eddyline.adapter.role_refusals import denied, not_owner
 from eddyline.adapter.role_settings import alter_role_settings
+from eddyline.adapter.sequence_links import sequences_of
 from eddyline.errors import make_error, unsupported
 from eddyline.sql.bind_roles import CURRENT_USER, SESSION_USER
 from eddyline.sql.catalog_view import CatalogItem, ItemKind
@@ -272,11 +273,14 @@ def _targets(
             if name not in snapshot.schemas:
                 raise make_error("3F000", f'schema "{name}" does not exist')
             if statement.all_in:
-                yield from ((i.id, i.kind.value, i.name) for i in snapshot.items(name) if i.kind is not ItemKind.INDEX)
+                inside = (i for i in snapshot.items(name) if i.kind is not ItemKind.INDEX)
+                yield from ((i.id, i.kind.value, i.name) for i in inside if i.rights_kind == statement.kind)
             else:
                 yield schema_key(name), "schema", name
         else:
             item = _relation(snapshot, search_path, schema, name)
+            if statement.kind == "sequence" and item.kind is not ItemKind.SEQUENCE:
+                raise make_error("42809", f'"{name}" is not a sequence')
             yield item.id, item.kind.value, item.name
 
 
@@ -297,11 +301,12 @@ def _rights(snapshot: CatalogSnapshot, search_path: tuple[str, ...], statement: 
         raise make_error("0LP01", "grant options can only be granted to roles")
     done, code = ("were granted", "01007") if statement.grant else ("could be revoked", "01006")
     for key, kind, name in _targets(snapshot, search_path, statement):
-        wanted = statement.rights or tuple(ALL_RIGHTS[statement.kind])
+        known = ALL_RIGHTS["sequence" if kind == "sequence" else statement.kind]
+        wanted = tuple(right for right in statement.rights or known if right in known)
         by = {right: grantor for right in wanted if (grantor := rules.grantor(actor, key, right)) is not None}
         _check_columns(snapshot, rules, statement, actor, key)
         if not by:
-            if not any(rules.allows(actor, key, right) for right in ALL_RIGHTS[statement.kind]):
+            if not any(rules.allows(actor, key, right) for right in known):
                 raise denied(kind, name)
             notices.append(warning(f'no privileges {done} for "{name}"', code))
         elif len(by) < len(wanted) and statement.rights:
@@ -336,6 +341,17 @@ def _check_columns(
         )
 
 
+def _check_not_linked(snapshot: CatalogSnapshot, item: CatalogItem) -> None:
+    """0A000 for a sequence that goes with a table, whose owner it has."""
+    if item.sequence is not None and item.sequence.owner is not None:
+        table = snapshot.by_id[item.sequence.owner[0]]
+        raise make_error(
+            "0A000",
+            f'cannot change owner of sequence "{item.name}"',
+            detail=f'Sequence "{item.name}" is linked to table "{table.name}".',
+        )
+
+
 def _owner(snapshot: CatalogSnapshot, search_path: tuple[str, ...], statement: AlterOwner, actor: Role) -> Change:
     rules, (schema, name) = snapshot.access, statement.name
     if statement.kind is None:
@@ -350,7 +366,9 @@ def _owner(snapshot: CatalogSnapshot, search_path: tuple[str, ...], statement: A
         item = _relation(snapshot, search_path, schema, name)
         if statement.kind is not ItemKind.TABLE and item.kind is not statement.kind:
             raise make_error("42809", f'"{name}" is not a {statement.kind.value}')
+        _check_not_linked(snapshot, item)
         keys, kind, within = [item.id], item.kind.value, schema_key(item.schema)
+        keys += [sequence.id for sequence in sequences_of(snapshot, [item])]
     new = rules.role(statement.owner)
     if not rules.owns(actor, keys[0]):
         raise not_owner(kind, name)

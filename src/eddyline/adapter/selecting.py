@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 
 from eddyline.adapter.as_of import time_asked
+from eddyline.adapter.computed_columns import late_columns
 from eddyline.adapter.explain import Analyzed, explain_analyzed
 from eddyline.adapter.finishing import Finishing, finishing
 from eddyline.adapter.outcome import Outcome, ResultSet
 from eddyline.adapter.pending_reads import answer_with_pending, reads_pending
 from eddyline.adapter.read import ReadAnswer, ReadContext, answer_read
 from eddyline.adapter.read_plan import ReadPlan, plan_read
-from eddyline.errors import make_error
-from eddyline.expr.ir import Literal
+from eddyline.errors import make_error, unsupported
+from eddyline.expr.ir import Literal, SortKey
+from eddyline.plan.late import Late
 from eddyline.plan.relation import Relation
 from eddyline.protocol.read_costs import ReadBounds
+from eddyline.repr.batch import Batch
 from eddyline.sql import statements as st
 
 __all__ = ["explain_analyze", "select"]
@@ -22,8 +26,31 @@ __all__ = ["explain_analyze", "select"]
 
 def select(context: ReadContext, statement: st.Select, plan: ReadPlan | None, literals: tuple[Literal, ...]) -> Outcome:
     """The rows, finished."""
+    if statement.late is not None:
+        return _select_late(context, statement, statement.late, plan, literals)
     answer, end = _answer(context, statement, plan, literals)
     result = end.result(answer.rows, answer.at, context.bounds)
+    return Outcome(f"SELECT {result.rows}", result)
+
+
+def _select_late(
+    context: ReadContext, statement: st.Select, late: Late, plan: ReadPlan | None, literals: tuple[Literal, ...]
+) -> Outcome:
+    """Calls are made for the rows that LIMIT leaves, in their order; for all, if the order is by what they give."""
+    query, width = statement.query, len(statement.query.relation.types)
+    order = tuple(SortKey(late.columns[k.column], k.desc, k.nulls_first) for k in query.order)
+    given = all(key.column < width for key in order)
+    types = query.relation.types
+    read = replace(query, names=("",) * width, types=types, order=order if given else (), hidden_columns=0)
+    if not given:
+        read = replace(read, limit=None, offset=None)
+    answer, end = _answer(context, st.Select(read), plan, literals)
+    rows = end.result(answer.rows, answer.at, ReadBounds(memory=context.bounds.memory))
+    columns = late_columns(late, rows.columns, rows.rows, literals, context)
+    known = (*types, *(expr.type for expr in late.exprs))
+    batch = Batch.at(tuple(known[c] for c in late.columns), columns, rows.rows, answer.at)
+    last_step = finishing(query if not given else replace(query, order=(), limit=None, offset=None), literals)
+    result = last_step.result(batch, answer.at, context.bounds)
     return Outcome(f"SELECT {result.rows}", result)
 
 
@@ -31,6 +58,8 @@ def explain_analyze(context: ReadContext, statement: st.Explain, literals: tuple
     """Runs the read, and says where its time went instead of what it found."""
     read = statement.statement
     assert isinstance(read, st.Select)
+    if read.late is not None:
+        raise unsupported("EXPLAIN ANALYZE of a call of a sequence", hint="EXPLAIN shows the plan without running it.")
     start = time.perf_counter_ns()
     plan = plan_read(read.query.relation, context.catalog)
     planned = time.perf_counter_ns()

@@ -18,7 +18,7 @@ from eddyline.adapter.bulk_writes import BulkWrites
 from eddyline.adapter.catalog import SearchPathView, resolve_name
 from eddyline.adapter.copy import HANDED_OVER, copy
 from eddyline.adapter.cursors import Cursors
-from eddyline.adapter.define import Definition, define
+from eddyline.adapter.define import Definition, define, truncate
 from eddyline.adapter.engine import Engine
 from eddyline.adapter.explain import explain
 from eddyline.adapter.finishing import constant_value
@@ -32,6 +32,7 @@ from eddyline.adapter.role_settings import login_settings
 from eddyline.adapter.running import Call, Running
 from eddyline.adapter.selecting import explain_analyze, select
 from eddyline.adapter.session_role import SessionRole
+from eddyline.adapter.session_sequences import SessionSequences
 from eddyline.adapter.session_transaction import SessionTransaction, TransactionStatus
 from eddyline.adapter.setting_statements import literal_result, setting_statement
 from eddyline.adapter.setting_values import duration_s
@@ -66,7 +67,10 @@ class Session:
         login = login_settings(engine.catalog.snapshot(), user)
         self._settings = Settings(engine.system, user, self._is_superuser, self._cluster_names, login)
         self.cursors = Cursors()  # owner: the running statement
-        self._transaction = SessionTransaction(engine, self._settings, self.cursors, lambda: self._role.search_path)
+        self._sequences = SessionSequences(engine, lambda: self._role)
+        self._transaction = SessionTransaction(
+            engine, self._settings, self.cursors, lambda: self._role.search_path, self._sequences
+        )
         self._role = SessionRole(engine, self._settings, self._transaction.catalog, user)
         self.bulk = BulkWrites(engine, self._role, self._transaction.catalog, self._run_bulk)
         #: what it has parsed, bound and prepared; owner: the running statement
@@ -445,6 +449,8 @@ class Session:
             self.cursors.clear()
             self._settings.reset(None)
             self._role.become(st.Reset("session_authorization"))
+        if statement.target in ("all", "sequences"):
+            self._sequences.clear()
         return Outcome(f"DISCARD {statement.target.upper()}")
 
     # -- statements in a transaction --------------------------------------------------------------------------------
@@ -469,7 +475,7 @@ class Session:
             case st.Delete():
                 return write.delete(context, statement, literals, prepared.plan)
             case st.Truncate():
-                return write.truncate(context, statement)
+                return truncate(context, statement, self._role.acting)
             case st.Copy() if statement.subscribe is not None:
                 if file is not HANDED_OVER:
                     raise unsupported("COPY of a subscription", hint="Use subscribe().")

@@ -7,7 +7,7 @@ from typing import Any
 
 from eddyline.adapter.access_rules import AccessRules, Role, schema_key
 from eddyline.adapter.admission import acting_role, set_role
-from eddyline.adapter.authorization import authorize, check_any_right, check_rights
+from eddyline.adapter.authorization import authorize, check_any_right, check_one_right, check_rights
 from eddyline.adapter.catalog import CatalogSnapshot
 from eddyline.adapter.engine import Engine
 from eddyline.adapter.notices import no_transaction_block
@@ -66,6 +66,11 @@ class SessionRole:
         """42501 without one of the rights on a table or view."""
         rules = self._rules
         check_rights(rules, acting_role(rules, self._settings), item, *rights)
+
+    def check_one_of(self, item: CatalogItem, rights: tuple[str, ...]) -> None:
+        """42501 without any of these rights on a sequence."""
+        rules = self._rules
+        check_one_right(rules, acting_role(rules, self._settings), item, rights)
 
     def check_any(self, item: CatalogItem) -> None:
         """42501 without any right on a table or view, or on what an index is of."""

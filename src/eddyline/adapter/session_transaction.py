@@ -20,6 +20,7 @@ from eddyline.adapter.engine import Engine
 from eddyline.adapter.notices import warning
 from eddyline.adapter.outcome import Outcome
 from eddyline.adapter.read import Interrupt, ReadContext
+from eddyline.adapter.session_sequences import SessionSequences
 from eddyline.adapter.setting_statements import same_kind, set_transaction
 from eddyline.adapter.setting_values import isolation_level
 from eddyline.adapter.settings import Settings
@@ -39,12 +40,18 @@ class SessionTransaction:
     """``search_path``: where names are looked for.  Owner: the session's running statement."""
 
     def __init__(
-        self, engine: Engine, settings: Settings, cursors: Cursors, search_path: Callable[[], tuple[str, ...]]
+        self,
+        engine: Engine,
+        settings: Settings,
+        cursors: Cursors,
+        search_path: Callable[[], tuple[str, ...]],
+        sequences: SessionSequences,
     ) -> None:
         self._engine = engine
         self._settings = settings
         self._cursors = cursors
         self._search_path = search_path
+        self._sequences = sequences
         #: the explicit one, or the implicit one of a block
         self.current: Transaction | None = None
         #: whether what runs is one of the statements that a client sends together
@@ -183,6 +190,7 @@ class SessionTransaction:
                 transaction,
                 transaction.catalog.view(self._search_path(), settings.zone, settings.users, settings.cluster),
                 interrupt,
+                self._sequences,
                 settings.read_bounds,
             )
             outcome = body(context)

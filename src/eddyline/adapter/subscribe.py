@@ -14,7 +14,7 @@ from eddyline.adapter.control import Feed
 from eddyline.adapter.object_names import object_names
 from eddyline.adapter.outcome import Change, SubscriptionFeed
 from eddyline.adapter.read import Interrupt, ObjectDroppedError, ReadContext, held_time, imported
-from eddyline.adapter.read_plan import ReadPlan, everything_read, plan_read, refuse_system_relations
+from eddyline.adapter.read_plan import ReadPlan, everything_read, plan_read, read_of_the_moment, refuse_system_relations
 from eddyline.errors import Error, NoLongerReadableError, OperationalError, make_error, unsupported
 from eddyline.expr.ir import Literal
 from eddyline.plan.column_names import name_operators
@@ -59,7 +59,8 @@ def open_subscription(
     refuse_system_relations(relation, context.catalog, "SUBSCRIBE")
     plan = plan_read(relation, context.catalog)
     if plan.clocked:
-        raise unsupported("now() in a subscription", hint="Keep the time in a table of one row and join with it.")
+        what = read_of_the_moment(plan.relation)
+        raise unsupported(f"{what} in a subscription", hint="Keep the value in a table of one row and join with it.")
     engine = context.engine
     id = f"s{next(_ids)}"
     backlog = Backlog(max_backlog)

@@ -16,6 +16,7 @@ from typing import Final
 from eddyline.adapter.access_rules import AccessRules
 from eddyline.adapter.pg_catalog_tables import PG_TABLES
 from eddyline.adapter.pg_objects import INFORMATION_SCHEMA, PG_CATALOG
+from eddyline.adapter.pg_sequences import catalog_default
 from eddyline.adapter.settings_relation import settings_rows, shows_settings
 from eddyline.adapter.system_relations import Contents, Row, SystemTable, sorted_items
 from eddyline.expr.ir import Column
@@ -185,7 +186,8 @@ def _index_columns(contents: Contents) -> Iterator[Row]:
 def _columns(contents: Contents) -> Iterator[Row]:
     for item in sorted_items(contents):
         for position, column in enumerate(item.columns, 1):
-            yield item.id, column.name, position, not column.not_null, str(column.type), column.default_text
+            default = catalog_default(contents, column)
+            yield item.id, column.name, position, not column.not_null, str(column.type), default
 
 
 def _objects(contents: Contents) -> Iterator[Row]:
@@ -294,7 +296,10 @@ def system_item(
             types = tuple(t for _, t in source.columns)
             columns = tuple(ColumnDef(n, t) for n, t in source.columns)
             of_session = shows_settings(source.schema, source.name)
-            body = Constant(tuple(settings_rows(settings()) if of_session else source.rows(contents)), types)
+            if source.body is not None:
+                body = source.body(contents)
+            else:
+                body = Constant(tuple(settings_rows(settings()) if of_session else source.rows(contents)), types)
             return CatalogItem(table.id, table.schema, table.name, ItemKind.VIEW, columns, relation=body)
         case log:
             return log

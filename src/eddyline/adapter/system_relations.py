@@ -8,6 +8,7 @@ from typing import Final, Protocol, TypeAlias
 
 from eddyline.adapter.access_rules import AccessRules
 from eddyline.expr.ir import LiteralValue
+from eddyline.plan.relation import Relation
 from eddyline.repr.types import (
     BIGINT,
     BOOLEAN,
@@ -69,12 +70,14 @@ class Contents(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class SystemTable:
-    """``rows``: physical scalars in the order of ``columns``."""
+    """``rows``: physical scalars in the order of ``columns``.  ``body``: gives them instead, where not all are known
+    from the catalog."""
 
     schema: str
     name: str
     columns: tuple[tuple[str, SqlType], ...]
     rows: Callable[[Contents], Iterator[Row]]
+    body: Callable[[Contents], Relation] | None = None
 
 
 def sorted_items(contents: Contents, *kinds: ItemKind) -> list[CatalogItem]:
@@ -87,7 +90,13 @@ def _none(contents: Contents) -> Iterator[Row]:
     return iter(())
 
 
-def system_table(schema: str, name: str, shape: str, rows: Callable[[Contents], Iterator[Row]] = _none) -> SystemTable:
+def system_table(
+    schema: str,
+    name: str,
+    shape: str,
+    rows: Callable[[Contents], Iterator[Row]] = _none,
+    body: Callable[[Contents], Relation] | None = None,
+) -> SystemTable:
     """``shape``: ``name:letter`` for each column; without a letter it is text."""
     pairs = (word.partition(":") for word in shape.split())
-    return SystemTable(schema, name, tuple((n, _LETTERS[letter or "t"]) for n, _, letter in pairs), rows)
+    return SystemTable(schema, name, tuple((n, _LETTERS[letter or "t"]) for n, _, letter in pairs), rows, body)

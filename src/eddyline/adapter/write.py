@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterable, Sequence
 import numpy as np
 import pyarrow as pa
 
+from eddyline.adapter.computed_columns import evaluate_columns, late_columns, raise_evaluation, without_clock
 from eddyline.adapter.constant_rows import constant_rows_of_each, is_one_row_of_parameters
 from eddyline.adapter.outcome import Outcome, ResultSet
 from eddyline.adapter.pending_keys import PendingKeys
@@ -20,20 +21,20 @@ from eddyline.adapter.read import ReadContext, read_rows
 from eddyline.adapter.read_plan import ReadPlan, base_tables, plan_read
 from eddyline.errors import make_error
 from eddyline.expr.evaluate import evaluate, true_rows
-from eddyline.expr.ir import CLOCK, Call, Expr, Literal, rewrite
-from eddyline.expr.registry import RowErrors
-from eddyline.expr.text_io import literal_array, sample_rows
+from eddyline.expr.ir import Literal, Parameter, walk
+from eddyline.expr.text_io import sample_rows
 from eddyline.plan.fast_path import ConstantPlan
-from eddyline.plan.parameters import bind_parameters
+from eddyline.plan.late import Late
 from eddyline.plan.relation import Relation
 from eddyline.plan.traverse import gets
 from eddyline.protocol.read_costs import ReadBounds
 from eddyline.repr.batch import Batch, concat_arrays
 from eddyline.repr.time import Time
-from eddyline.repr.types import TIMESTAMPTZ, SqlType
+from eddyline.repr.types import SqlType
 from eddyline.sql.catalog_view import CatalogItem
 from eddyline.sql.statements import Delete, Insert, OnConflict, Returning, Truncate, Update
 from eddyline.trace.duplicates import first_equal
+from eddyline.trace.order import order_rows
 from eddyline.trace.run import consolidate
 
 __all__ = [
@@ -41,7 +42,6 @@ __all__ = [
     "check_not_null",
     "delete",
     "delete_rows",
-    "evaluate_columns",
     "insert",
     "insert_each",
     "insert_rows",
@@ -68,6 +68,8 @@ def insert(context: ReadContext, statement: Insert, parameters: Sequence[Literal
     if reads or statement.on_conflict is not None:
         _lock(context, {table.id, *reads})
     rows = _expanded(rows_of(context, statement.relation, parameters, plan))
+    if statement.late is not None:
+        rows = _with_late(context, statement.late, rows, parameters)
     if statement.on_conflict is not None and table.primary_key:
         stored = _insert_on_conflict(context, table, rows, statement.on_conflict, parameters)
     else:
@@ -78,6 +80,9 @@ def insert(context: ReadContext, statement: Insert, parameters: Sequence[Literal
 
 def can_insert_each(statement: Insert, plan: ReadPlan) -> bool:
     """Whether many rows of parameters can be inserted at once, as if one after the other."""
+    late = () if statement.late is None else statement.late.exprs
+    if any(isinstance(node, Parameter) for expr in late for node in walk(expr)):
+        return False
     return statement.on_conflict is None and statement.returning is None and is_one_row_of_parameters(plan)
 
 
@@ -87,7 +92,10 @@ def insert_each(
     """``insert`` once per row of parameters, as one statement.  Requires ``can_insert_each``."""
     _check_writable(context, "INSERT")
     wait_capacity(context, {statement.table.id}, None)
-    rows = insert_rows(context, statement.table, _untimed(constant_rows_of_each(plan, parameters)))
+    rows = _untimed(constant_rows_of_each(plan, parameters))
+    if statement.late is not None:
+        rows = _with_late(context, statement.late, rows, ())
+    insert_rows(context, statement.table, rows)
     return Outcome("INSERT 0 1", affected=len(rows))
 
 
@@ -97,6 +105,8 @@ def update(context: ReadContext, statement: Update, parameters: Sequence[Literal
     wait_capacity(context, {table.id}, None)
     _lock(context, {table.id, *base_tables(gets(statement.relation), context.catalog)})
     found = rows_of(context, statement.relation, parameters, plan)
+    if statement.late is not None:
+        found = _with_late(context, statement.late, _expanded(found), parameters)
     width = len(table.columns)
     old = Batch(table.types, found.columns[:width], found.times, -found.diffs)
     new = Batch(table.types, found.columns[width : 2 * width], found.times, found.diffs)
@@ -206,8 +216,8 @@ def _insert_on_conflict(
     old = existing.take(match[hit])
     both = (*old.columns, *rows.take(hit).columns)
     if conflict.where is not None:
-        condition = evaluate(_without_clock(conflict.where, parameters, context), both, len(hit))
-        _raise_evaluation(condition.errors)
+        condition = evaluate(without_clock(conflict.where, parameters, context), both, len(hit))
+        raise_evaluation(condition.errors)
         kept = np.flatnonzero(true_rows(condition, len(hit)))
         old = old.take(kept)
         both = tuple(c.take(pa.array(kept)) for c in both)
@@ -401,31 +411,13 @@ def _expanded(batch: Batch) -> Batch:
     return Batch(once.types, once.columns, once.times, np.ones(len(once), np.int64))
 
 
-def _without_clock(expr: Expr, parameters: Sequence[Literal], context: ReadContext) -> Expr:
-    now = Literal(context.transaction.now_us, TIMESTAMPTZ)
-    bound = bind_parameters(expr, parameters)
-    return rewrite(bound, lambda e: now if isinstance(e, Call) and e.func == CLOCK else e)
-
-
-def evaluate_columns(
-    exprs: Sequence[Expr], columns: Sequence[pa.Array], rows: int, parameters: Sequence[Literal], context: ReadContext
-) -> tuple[pa.Array, ...]:
-    """Each expression over the rows; the first row error is raised."""
-    out = []
-    for expr in exprs:
-        ready = _without_clock(expr, parameters, context)
-        if isinstance(ready, Literal):
-            out.append(literal_array(ready.value, ready.type, rows))
-            continue
-        done = evaluate(ready, columns, rows)
-        _raise_evaluation(done.errors)
-        out.append(done.array)
-    return tuple(out)
-
-
-def _raise_evaluation(errors: RowErrors | None) -> None:
-    if errors is not None:
-        raise make_error(errors.sqlstates[0], errors.messages[0])
+def _with_late(context: ReadContext, late: Late, rows: Batch, parameters: Sequence[Literal]) -> Batch:
+    """The statement's rows, from those that were read, each once: in their order, with what is computed of them."""
+    if late.order and len(rows) > 1:
+        rows = rows.take(order_rows(rows.columns, rows.types, late.order, len(rows)))
+    columns = late_columns(late, rows.columns, len(rows), parameters, context)
+    types = (*rows.types, *(expr.type for expr in late.exprs))
+    return Batch.at(tuple(types[column] for column in late.columns), columns, len(rows), _AT)
 
 
 def _returning(

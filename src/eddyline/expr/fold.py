@@ -9,7 +9,7 @@ from __future__ import annotations
 from eddyline.expr.date_bounds import with_date_bound
 from eddyline.expr.evaluate import evaluate
 from eddyline.expr.functions import implementation
-from eddyline.expr.ir import CLOCK, And, Call, Case, Cast, Coalesce, Expr, Literal, Or, rewrite
+from eddyline.expr.ir import OF_THE_MOMENT, VOLATILE, And, Call, Case, Cast, Coalesce, Expr, Literal, Or, rewrite
 from eddyline.expr.literals import scalar_literal
 from eddyline.repr.types import BOOLEAN
 
@@ -50,8 +50,8 @@ def _compute(node: Expr) -> Expr:
 
 
 def _fold_call(node: Call) -> Expr:
-    if node.func == CLOCK:
-        return node  # its value is the statement's, not the plan's
+    if node.func in OF_THE_MOMENT or node.func in VOLATILE:
+        return node  # its value is the statement's, or a row's, not the plan's
     if any(isinstance(a, Literal) and a.value is None for a in node.args):
         if implementation(node.func).strict:
             return Literal(None, node.type)

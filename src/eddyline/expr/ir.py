@@ -19,6 +19,9 @@ from eddyline.repr.types import BOOLEAN, SqlType
 
 __all__ = [
     "CLOCK",
+    "OF_THE_MOMENT",
+    "SEQUENCE_LOOKS",
+    "VOLATILE",
     "AggregateCall",
     "And",
     "Call",
@@ -46,6 +49,13 @@ __all__ = [
 
 #: ``Call.func`` of now(): replaced by the statement's time before a plan is rendered
 CLOCK: Final = "now"
+#: what a sequence's row says; arguments, literals: the key of its position, where that begins, by how much it counts
+SEQUENCE_LOOKS: Final = ("sequence_last_value", "sequence_log_cnt", "sequence_is_called")
+#: calls without an implementation, which are literals before a plan is rendered
+OF_THE_MOMENT: Final = frozenset((CLOCK, *SEQUENCE_LOOKS))
+#: calls that have an effect, or of which every one gives something else: of rows that were read (``plan.late``), and
+#: never in a plan.  They have no implementation either.
+VOLATILE: Final = frozenset(("nextval", "currval", "lastval", "setval"))
 
 LiteralValue: TypeAlias = bool | int | float | str | None
 

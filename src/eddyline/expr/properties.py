@@ -4,7 +4,19 @@ from __future__ import annotations
 
 from eddyline.expr.casts import cast_can_fail
 from eddyline.expr.functions import implementation
-from eddyline.expr.ir import CLOCK, Call, Cast, Column, Expr, Literal, Parameter, Raise, children, walk
+from eddyline.expr.ir import (
+    OF_THE_MOMENT,
+    VOLATILE,
+    Call,
+    Cast,
+    Column,
+    Expr,
+    Literal,
+    Parameter,
+    Raise,
+    children,
+    walk,
+)
 from eddyline.expr.total_calls import is_total
 
 __all__ = ["Fallibility", "can_fail", "is_constant"]
@@ -39,7 +51,9 @@ class Fallibility:
 def _fails_itself(node: Expr) -> bool:
     match node:
         case Call():
-            return node.func != CLOCK and implementation(node.func).fallible and not is_total(node)
+            if node.func in OF_THE_MOMENT:
+                return False
+            return node.func in VOLATILE or (implementation(node.func).fallible and not is_total(node))
         case Cast():
             return cast_can_fail(node.input.type, node.type, explicit=node.explicit)
         case Raise():

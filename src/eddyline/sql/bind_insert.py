@@ -1,18 +1,14 @@
-"""INSERT: rows in table order with defaults, ON CONFLICT, RETURNING."""
+"""INSERT: its rows (``insert_rows``), ON CONFLICT, RETURNING."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from eddyline.errors import make_error, unsupported
 from eddyline.expr.ir import Column, Expr
-from eddyline.plan.relation import Constant, Map, Project, Relation
 from eddyline.sql.ast import AstNode, enum_name, expect_fields, kind_of, unwrap
 from eddyline.sql.binding import Context
 from eddyline.sql.catalog_view import CatalogItem
 from eddyline.sql.decorrelate import positional
-from eddyline.sql.expressions import position_of
-from eddyline.sql.literal_rows import literal_rows
+from eddyline.sql.insert_rows import inserted_rows
 from eddyline.sql.named_objects import writable_table
 from eddyline.sql.query import RowSource
 from eddyline.sql.scope import Entry, ScopeColumn
@@ -20,7 +16,7 @@ from eddyline.sql.select import TargetColumn
 from eddyline.sql.statement_binding import StatementBinding, item_columns
 from eddyline.sql.statements import Insert, OnConflict, Returning, Statement
 from eddyline.sql.targets import bind_targets
-from eddyline.sql.written_table import column_position, default_of, returning_nodes, settle
+from eddyline.sql.written_table import check_not_generated, column_position, default_of, returning_nodes, settle
 
 __all__ = ["bind_insert"]
 
@@ -31,82 +27,10 @@ def bind_insert(binding: StatementBinding) -> Statement:
         node,
         ("relation", "cols", "select_stmt", "on_conflict_clause", "returning_clause", "with_clause", "override"),
     )
-    if enum_name(node, "override") not in ("OVERRIDING_NOT_SET", ""):
-        raise unsupported("OVERRIDING")
     table = writable_table(node.relation, binding.catalog, binding.locate, "insert into")
-    relation = _rows(node, table, binding)
+    relation, late = inserted_rows(node, table, binding)
     conflict = _on_conflict(node.on_conflict_clause, node, table, binding)
-    return Insert(table, relation, conflict, _returning(node, table, binding))
-
-
-def _rows(node: AstNode, table: CatalogItem, binding: StatementBinding) -> Relation:
-    if not node.HasField("select_stmt"):
-        return _complete(Constant(((),), ()), (), table)
-    positions = _target_positions(node, table, binding)
-    select = node.select_stmt.select_stmt
-    explicit = bool(node.cols)
-    if select.values_lists:
-        width = len(select.values_lists[0].list.items)
-        if width > len(positions):
-            extra = select.values_lists[0].list.items[len(positions)]
-            raise _too_many(position_of(extra, binding.context()))
-        if explicit and width < len(positions):
-            raise _too_few(binding.locate(unwrap(node.cols[width]).location))
-        positions = positions[:width]
-        plain = None
-        if binding.catalog.zone is None:  # it reads literals as UTC does
-            plain = literal_rows(select, [table.columns[p].type for p in positions])
-        if plain is not None and not node.HasField("with_clause"):
-            return _complete(plain, positions, table)
-    targets = [TargetColumn(c.name, c.type, c.default) for c in (table.columns[p] for p in positions)]
-    ctes = node.with_clause if node.HasField("with_clause") else None
-    query = binding.query(node.select_stmt, targets, ctes)
-    width = len(query.types)
-    if width > len(positions):
-        raise _too_many(_output_position(select, len(positions), binding))
-    if explicit and width < len(positions):
-        raise _too_few(binding.locate(unwrap(node.cols[width]).location))
-    return _complete(query.as_relation(), positions[:width], table)
-
-
-def _target_positions(node: AstNode, table: CatalogItem, binding: StatementBinding) -> tuple[int, ...]:
-    if not node.cols:
-        return tuple(range(len(table.columns)))
-    positions: list[int] = []
-    for target in map(unwrap, node.cols):
-        location = binding.locate(target.location)
-        position = column_position(table, target, location)
-        if position in positions:
-            raise make_error("42701", f'column "{target.name}" specified more than once', position=location)
-        positions.append(position)
-    return tuple(positions)
-
-
-def _complete(relation: Relation, positions: Sequence[int], table: CatalogItem) -> Relation:
-    """``relation``'s columns at ``positions`` of the table, the other columns from their defaults."""
-    given = {position: index for index, position in enumerate(positions)}
-    missing = [p for p in range(len(table.columns)) if p not in given]
-    if missing:
-        width = len(relation.types)
-        relation = Map(relation, tuple(default_of(table, p) for p in missing))
-        given.update({p: width + index for index, p in enumerate(missing)})
-    order = tuple(given[p] for p in range(len(table.columns)))
-    return relation if order == tuple(range(len(relation.types))) else Project(relation, order)
-
-
-def _too_many(position: int | None) -> Exception:
-    return make_error("42601", "INSERT has more expressions than target columns", position=position)
-
-
-def _too_few(position: int | None) -> Exception:
-    return make_error("42601", "INSERT has more target columns than expressions", position=position)
-
-
-def _output_position(select: AstNode, index: int, binding: StatementBinding) -> int | None:
-    """Where output ``index`` of a plain SELECT is written; None where stars or set operations hide it."""
-    if index >= len(select.target_list):
-        return None
-    return position_of(select.target_list[index].res_target.val, binding.context())
+    return Insert(table, relation, conflict, _returning(node, table, binding), late)
 
 
 # --- ON CONFLICT ---------------------------------------------------------------------------------------------------
@@ -179,6 +103,7 @@ def _conflict_assignments(
         if kind_of(node) == "set_to_default":
             values[position] = default_of(table, position)
         else:
+            check_not_generated(column, f'column "{column.name}" can only be updated to DEFAULT')
             values[position] = binding.over(sources, node, "UPDATE", TargetColumn(column.name, column.type))
     return tuple(
         value if value is not None else Column(index, table.columns[index].type) for index, value in enumerate(values)

@@ -67,8 +67,14 @@ _KINDS: Final = {
     "OBJECT_TABLE": ItemKind.TABLE,
     "OBJECT_VIEW": ItemKind.VIEW,
     "OBJECT_MATVIEW": ItemKind.MATERIALIZED_VIEW,
+    "OBJECT_SEQUENCE": ItemKind.SEQUENCE,
 }
-_GRANTED: Final = {"OBJECT_TABLE": "table", "OBJECT_SCHEMA": "schema", "OBJECT_DATABASE": "database"}
+_GRANTED: Final = {
+    "OBJECT_TABLE": "table",
+    "OBJECT_SCHEMA": "schema",
+    "OBJECT_DATABASE": "database",
+    "OBJECT_SEQUENCE": "sequence",
+}
 _RESERVED: Final = ("none", "public")
 _MD5: Final = re.compile("md5[0-9a-f]{32}")
 

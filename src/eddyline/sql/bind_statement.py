@@ -40,6 +40,7 @@ from eddyline.sql.bind_roles import (
     bind_reassign_owned,
     bind_rename_role,
 )
+from eddyline.sql.bind_sequences import bind_alter_sequence, bind_create_sequence
 from eddyline.sql.bind_update import bind_update
 from eddyline.sql.catalog_view import CatalogView, ItemKind
 from eddyline.sql.copy import bind_copy, bind_copy_subscribe
@@ -199,6 +200,8 @@ _BINDERS: Final[dict[str, Binder]] = {
     "close_portal_stmt": bind_close_cursor,
     "copy_stmt": bind_copy,
     "create_schema_stmt": bind_create_schema,
+    "alter_seq_stmt": bind_alter_sequence,
+    "create_seq_stmt": bind_create_sequence,
     "create_stmt": bind_create_table,
     "create_table_as_stmt": _create_table_as,
     "deallocate_stmt": bind_deallocate,
@@ -251,7 +254,6 @@ _NAMES: Final = {
     "constraints_set_stmt": "SET CONSTRAINTS",
     "create_enum_stmt": "CREATE TYPE … AS ENUM",
     "composite_type_stmt": "CREATE TYPE",
-    "create_seq_stmt": "CREATE SEQUENCE",
     "create_trig_stmt": "CREATE TRIGGER",
     "create_plang_stmt": "CREATE LANGUAGE",
     "createdb_stmt": "CREATE DATABASE",

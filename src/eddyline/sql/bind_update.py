@@ -5,6 +5,8 @@ SET expressions read the old row, so ``SET a = b, b = a`` swaps.  RETURNING read
 
 from __future__ import annotations
 
+from typing import Final
+
 from eddyline.errors import make_error
 from eddyline.expr.ir import Expr
 from eddyline.sql.algebra import Map
@@ -17,12 +19,15 @@ from eddyline.sql.statements import Statement, Update
 from eddyline.sql.written_table import (
     WrittenTable,
     bind_written_table,
+    check_not_generated,
     column_position,
     default_of,
     returning_nodes,
 )
 
 __all__ = ["bind_update"]
+
+_ONLY_DEFAULT: Final = 'column "{}" can only be updated to DEFAULT'
 
 
 def bind_update(binding: StatementBinding) -> Statement:
@@ -41,13 +46,15 @@ def bind_update(binding: StatementBinding) -> Statement:
         computed.append((new_ids[position], expr))
     written.node = Map(written.node, tuple(computed))
     nodes = returning_nodes(node)
+    changed = tuple(sorted(assigned))
     if not nodes:
-        columns = (*written.old_ids, *new_ids)
-        return Update(written.table, written.relation(columns), tuple(sorted(assigned)))
+        relation, late = written.split_relation((*written.old_ids, *new_ids))
+        return Update(written.table, relation, changed, late=late)
     names, exprs, extra = written.returning(nodes, new_ids)
     columns = (*written.old_ids, *new_ids, *extra)
     returning = written.positional_returning(names, exprs, columns)
-    return Update(written.table, written.relation(columns), tuple(sorted(assigned)), returning)
+    relation, late = written.split_relation(columns)
+    return Update(written.table, relation, changed, returning, late)
 
 
 def _assignments(nodes: AstNode, written: WrittenTable) -> dict[int, Expr]:
@@ -72,10 +79,12 @@ def _assigned(target: AstNode, column: int, written: WrittenTable, context: Cont
         if not isinstance(part, Expr):
             node = part
         else:
+            check_not_generated(definition, _ONLY_DEFAULT.format(definition.name))
             value = assign(part, definition.type, definition.name, context, context.at(target))
             return exactly(value, definition.type)
     if kind_of(node) == "set_to_default":
         return default_of(written.table, column)
+    check_not_generated(definition, _ONLY_DEFAULT.format(definition.name))
     value = assign(bind(node, context), definition.type, definition.name, context, position_of(node, context))
     return exactly(value, definition.type)
 

@@ -117,6 +117,8 @@ class Binding:
     owners: dict[int, Block] = field(default_factory=dict)
     #: columns of ``information_schema._pg_expandarray``: an item and its number, as an array of both
     pairs: set[int] = field(default_factory=set)
+    #: the first function met that has an effect, or gives something else each time
+    volatile: str | None = None
 
     def own(self, number: int, block: Block) -> int:
         """Records the block that brings column ``number`` into scope."""

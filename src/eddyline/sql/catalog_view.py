@@ -14,19 +14,21 @@ from typing import Final, NamedTuple, Protocol
 from eddyline.errors import Error, make_error
 from eddyline.expr.ir import Expr
 from eddyline.plan.relation import Relation
-from eddyline.repr.types import SqlType
+from eddyline.repr.types import BIGINT, BOOLEAN, SqlType
 
 __all__ = [
     "DEFAULT_CLUSTER",
     "DEFAULT_CLUSTER_ID",
     "DEFAULT_REPLICA",
     "DEFAULT_REPLICA_ID",
+    "SEQUENCE_COLUMNS",
     "CatalogCluster",
     "CatalogItem",
     "CatalogReplica",
     "CatalogView",
     "ColumnDef",
     "ItemKind",
+    "SequenceDef",
     "ShownSetting",
     "unknown_cluster",
     "unknown_replica",
@@ -46,17 +48,53 @@ class ItemKind(enum.Enum):
     VIEW = "view"
     MATERIALIZED_VIEW = "materialized view"
     INDEX = "index"
+    SEQUENCE = "sequence"
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnDef:
-    """One column of an item.  ``default`` is already cast to ``type``; None means NULL."""
+    """One column of an item.  ``default`` is already cast to ``type``; None means NULL.
+
+    ``default_text``: as it is shown but for the names of sequences, see ``sql.shown_defaults``.
+    ``identity``: "a" for GENERATED ALWAYS, "d" for BY DEFAULT AS IDENTITY, whose ``default`` has no text.
+    """
 
     name: str
     type: SqlType
     not_null: bool = False
     default: Expr | None = None
     default_text: str | None = None
+    identity: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SequenceDef:
+    """How a sequence counts; where it stands is kept apart (``adapter.sequences``), under the key ``position``.
+
+    A RESTART gives it another key, whose position begins at ``first`` (before it has been given out).
+    ``owner``: the id of a table and the position of its column, with which it goes; ``identity``: it is what that
+    column is made of.
+    """
+
+    type: SqlType
+    start: int
+    increment: int
+    minimum: int
+    maximum: int
+    cache: int
+    cycle: bool
+    position: str
+    first: int
+    owner: tuple[str, int] | None = None
+    identity: bool = False
+
+
+#: what SELECT finds in a sequence
+SEQUENCE_COLUMNS: Final = (
+    ColumnDef("last_value", BIGINT, not_null=True),
+    ColumnDef("log_cnt", BIGINT, not_null=True),
+    ColumnDef("is_called", BOOLEAN, not_null=True),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +107,7 @@ class CatalogItem:
     ``definition``: the text of the view's query, or None.
     ``depends_on``: ids of the items that it reads directly.
     ``cluster``: the id of the cluster that keeps an index or a materialized view fresh; says nothing of others.
+    ``sequence``: of a sequence alone, whose ``relation`` is its one row.
     """
 
     id: str
@@ -83,10 +122,16 @@ class CatalogItem:
     definition: str | None = None
     depends_on: frozenset[str] = frozenset()
     cluster: str = DEFAULT_CLUSTER_ID
+    sequence: SequenceDef | None = None
 
     @property
     def types(self) -> tuple[SqlType, ...]:
         return tuple(c.type for c in self.columns)
+
+    @property
+    def rights_kind(self) -> str:
+        """What the rights on it are those of (``ALL_RIGHTS``)."""
+        return "sequence" if self.kind is ItemKind.SEQUENCE else "table"
 
 
 @dataclass(frozen=True, slots=True)

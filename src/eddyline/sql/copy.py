@@ -33,7 +33,7 @@ def bind_copy(binding: StatementBinding) -> Statement:
     if node.HasField("query"):
         if kind_of(node.query) != "select_stmt":
             raise unsupported("COPY of a statement other than a query")
-        return Copy(query=binding.query(node.query), **common)
+        return Copy(query=binding.query(node.query, place="COPY … TO"), **common)
     item = existing_relation(node.relation, binding.catalog, binding.locate)
     columns = _columns(item, name_list(node.attlist))
     if node.is_from:

@@ -1,4 +1,4 @@
-"""CREATE TABLE and CREATE TABLE AS: columns, the primary key, defaults; everything else is refused by name."""
+"""CREATE TABLE and CREATE TABLE AS: columns, the primary key, defaults, identities; the rest is refused by name."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from eddyline.errors import NotSupportedError, make_error, unsupported
-from eddyline.repr.types import NUMERIC, Kind, SqlType
+from eddyline.repr.types import BIGINT, INTEGER, NUMERIC, SMALLINT, Kind, SqlType
 from eddyline.sql.ast import AstNode, enum_name, expect_fields, kind_of, name_list, unwrap
 from eddyline.sql.catalog_view import ColumnDef
 from eddyline.sql.named_objects import new_name
+from eddyline.sql.sequence_options import SequenceOptions, first_definition, sequence_options
+from eddyline.sql.shown_defaults import with_sequence_marks
 from eddyline.sql.statement_binding import StatementBinding, deparse_expression
 from eddyline.sql.statements import CreateTable, CreateTableAs, Statement
 from eddyline.sql.type_names import type_of_name
@@ -18,13 +20,19 @@ __all__ = ["MAX_COLUMNS", "bind_create_table", "bind_create_table_as", "named_co
 
 MAX_COLUMNS: Final = 1600
 _SYSTEM_COLUMNS: Final = frozenset(["tableoid", "xmin", "cmin", "xmax", "cmax", "ctid"])
-_SERIAL: Final = frozenset(["serial", "serial4", "bigserial", "serial8", "smallserial", "serial2"])
+_SERIAL: Final = {
+    "serial": INTEGER,
+    "serial4": INTEGER,
+    "bigserial": BIGINT,
+    "serial8": BIGINT,
+    "smallserial": SMALLINT,
+    "serial2": SMALLINT,
+}
 _REFUSED: Final = {
     "CONSTR_CHECK": "a CHECK constraint",
     "CONSTR_UNIQUE": "a UNIQUE constraint",
     "CONSTR_FOREIGN": "a FOREIGN KEY constraint",
     "CONSTR_EXCLUSION": "an EXCLUDE constraint",
-    "CONSTR_IDENTITY": "GENERATED … AS IDENTITY",
     "CONSTR_GENERATED": "GENERATED … STORED",
     "CONSTR_ATTR_DEFERRABLE": "a DEFERRABLE constraint",
     "CONSTR_ATTR_DEFERRED": "an INITIALLY DEFERRED constraint",
@@ -49,6 +57,7 @@ class _Column:
     null: bool | None = None  # True: NULL was written, False: NOT NULL
     default: AstNode | None = None
     position: int | None = None
+    sequence: SequenceOptions | None = None  # which its values come from
 
 
 @dataclass(slots=True)
@@ -88,7 +97,8 @@ def bind_create_table(binding: StatementBinding) -> Statement:
         raise make_error("54011", f"tables can have at most {MAX_COLUMNS} columns")
     key = _key_positions(table)
     columns = tuple(_defined(c, index in key, binding) for index, c in enumerate(table.columns))
-    return CreateTable(schema, name, columns, key, node.if_not_exists)
+    sequences = tuple((index, c.sequence) for index, c in enumerate(table.columns) if c.sequence is not None)
+    return CreateTable(schema, name, columns, key, node.if_not_exists, sequences)
 
 
 def _column(node: AstNode, table: _Table, binding: StatementBinding) -> None:
@@ -101,13 +111,22 @@ def _column(node: AstNode, table: _Table, binding: StatementBinding) -> None:
         raise make_error("42701", f'column name "{name}" conflicts with a system column name')
     if node.HasField("coll_clause") and name_list(node.coll_clause.collname)[-1] not in ("C", "POSIX", "default"):
         raise unsupported("a collation other than C", position=binding.locate(node.coll_clause.location))
-    type_names = name_list(node.type_name.names)
-    if len(type_names) == 1 and type_names[0] in _SERIAL:
-        raise unsupported(f"type {type_names[0]}", position=binding.locate(node.type_name.location))
-    column = _Column(name, type_of_name(node.type_name, binding.locate), position=position)
+    column = _typed(name, node.type_name, position, binding)
     table.columns.append(column)
     for constraint in map(unwrap, node.constraints):
         _column_constraint(constraint, column, table, binding)
+
+
+def _typed(name: str, type_name: AstNode, position: int | None, binding: StatementBinding) -> _Column:
+    """The column; ``serial`` and its kin are integers that are not null, with a sequence."""
+    names = name_list(type_name.names)
+    serial = _SERIAL.get(names[0]) if len(names) == 1 else None
+    if serial is None:
+        return _Column(name, type_of_name(type_name, binding.locate), position=position)
+    place = binding.locate(type_name.location)
+    if type_name.array_bounds:
+        raise make_error("0A000", "array of serial is not implemented", position=place)
+    return _Column(name, serial, null=False, position=position, sequence=SequenceOptions(serial))
 
 
 def _column_constraint(node: AstNode, column: _Column, table: _Table, binding: StatementBinding) -> None:
@@ -122,15 +141,44 @@ def _column_constraint(node: AstNode, column: _Column, table: _Table, binding: S
             _plain_key(node, position)
             table.set_key((column.name,), position)
         case "CONSTR_DEFAULT":
-            if column.default is not None:
-                raise make_error(
-                    "42601",
-                    f'multiple default values specified for column "{column.name}" of table "{table.name}"',
-                    position=position,
-                )
+            if column.default is not None or (column.sequence is not None and not column.sequence.identity):
+                raise _twice("multiple default values specified", column, table, position)
             column.default = node.raw_expr
+            _check_one_source(column, table, position)
+        case "CONSTR_IDENTITY":
+            _identity(node, column, table, binding)
         case _:
             raise _refused(kind, position)
+
+
+def _identity(node: AstNode, column: _Column, table: _Table, binding: StatementBinding) -> None:
+    position = binding.locate(node.location)
+    if column.sequence is not None and column.sequence.identity:
+        raise _twice("multiple identity specifications", column, table, position)
+    if column.null:
+        raise _conflicting_null(column, table, position)
+    options = sequence_options(node.options, binding.locate, node.generated_when)
+    own = column.sequence
+    column.sequence = replace(options, type=column.type if options.type is None else options.type)
+    if own is not None:
+        raise _both(column, table, position)
+    first_definition(column.sequence, "")  # for its errors
+    column.null = False
+    _check_one_source(column, table, position)
+
+
+def _check_one_source(column: _Column, table: _Table, position: int | None) -> None:
+    if column.sequence is not None and column.default is not None:
+        raise _both(column, table, position)
+
+
+def _both(column: _Column, table: _Table, position: int | None) -> Exception:
+    return _twice("both default and identity specified", column, table, position)
+
+
+def _twice(what: str, column: _Column, table: _Table, position: int | None) -> Exception:
+    where = f'for column "{column.name}" of table "{table.name}"'
+    return make_error("42601", f"{what} {where}", position=position)
 
 
 def _refused(kind: str, position: int | None) -> NotSupportedError:
@@ -179,7 +227,8 @@ def _defined(column: _Column, in_key: bool, binding: StatementBinding) -> Column
     if column.default is None:
         return ColumnDef(column.name, column.type, not_null)
     default = binding.default(column.default, column.type, column.name)
-    return ColumnDef(column.name, column.type, not_null, default, deparse_expression(column.default))
+    text = deparse_expression(with_sequence_marks(column.default, binding.catalog))
+    return ColumnDef(column.name, column.type, not_null, default, text)
 
 
 def bind_create_table_as(binding: StatementBinding) -> Statement:
@@ -190,7 +239,7 @@ def bind_create_table_as(binding: StatementBinding) -> Statement:
     expect_fields(into, ("rel", "col_names", "on_commit", "skip_data"))
     schema, name = new_name(into.rel, binding.catalog, binding.locate)
     binding.refuse_parameters()
-    query = binding.query(node.query)
+    query = binding.query(node.query, place="CREATE TABLE … AS")
     given = name_list(into.col_names)
     if len(given) > len(query.names):
         raise make_error("42601", "too many column names were specified")

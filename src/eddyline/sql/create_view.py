@@ -33,7 +33,7 @@ def bind_create_view(binding: StatementBinding) -> Statement:
         raise unsupported("WITH (…) of a view")
     expect_fields(node, ("view", "aliases", "query", "replace", "with_check_option"))
     schema, name = new_name(node.view, binding.catalog, binding.locate)
-    query = _definition(binding)
+    query = _definition(binding, "a view")
     given = name_list(node.aliases)
     if len(given) > len(query.names):
         raise make_error("42601", "CREATE VIEW specifies more column names than columns")
@@ -50,7 +50,7 @@ def bind_create_materialized_view(binding: StatementBinding) -> Statement:
         raise unsupported("WITH NO DATA for a materialized view, which is always fresh,")
     expect_fields(into, ("rel", "col_names", "on_commit", "view_query"))
     schema, name = new_name(into.rel, binding.catalog, binding.locate)
-    query = _definition(binding)
+    query = _definition(binding, "a materialized view")
     given = name_list(into.col_names)
     if len(given) > len(query.names):
         raise make_error("42601", "too many column names were specified")
@@ -84,10 +84,10 @@ class _AnySession:
         )
 
 
-def _definition(binding: StatementBinding) -> BoundQuery:
+def _definition(binding: StatementBinding, place: str) -> BoundQuery:
     binding.refuse_parameters()
     catalog: Any = _AnySession(binding.catalog)
-    return StatementBinding(binding.parsed, catalog, binding.param_types).query(binding.parsed.node.query)
+    return StatementBinding(binding.parsed, catalog, binding.param_types).query(binding.parsed.node.query, place=place)
 
 
 def _check_width(columns: int) -> None:

@@ -19,6 +19,7 @@ _KINDS: Final = {
     "OBJECT_VIEW": ItemKind.VIEW,
     "OBJECT_MATVIEW": ItemKind.MATERIALIZED_VIEW,
     "OBJECT_INDEX": ItemKind.INDEX,
+    "OBJECT_SEQUENCE": ItemKind.SEQUENCE,
 }
 
 
@@ -44,7 +45,7 @@ def _qualified(nodes: AstNode) -> tuple[str | None, str]:
 
 
 def bind_truncate(binding: StatementBinding) -> Statement:
-    """CASCADE and RESTART IDENTITY have nothing to act on (no foreign keys, no sequences)."""
+    """CASCADE has nothing to act on: there are no foreign keys."""
     tables = []
     for range_var in map(unwrap, binding.parsed.node.relations):
         item = existing_relation(range_var, binding.catalog, binding.locate)
@@ -52,7 +53,7 @@ def bind_truncate(binding: StatementBinding) -> Statement:
             raise make_error("42809", f'"{item.name}" is not a table')
         if item not in tables:
             tables.append(item)
-    return Truncate(tuple(tables))
+    return Truncate(tuple(tables), bool(binding.parsed.node.restart_seqs))
 
 
 def bind_create_schema(binding: StatementBinding) -> Statement:

@@ -17,6 +17,7 @@ from eddyline.sql.conversion import bare_name, coerce, is_unknown
 from eddyline.sql.missing_functions import POSTGRESQL_ONLY, is_missing_overload
 from eddyline.sql.ordering import sort_flags
 from eddyline.sql.resolution import bind_aggregate, bind_call, function_error
+from eddyline.sql.sequence_functions import SEQUENCE_FUNCTIONS, bind_sequence_call
 from eddyline.sql.system_functions import expand_call
 from eddyline.sql.type_names import TYPE_KINDS
 
@@ -87,6 +88,8 @@ def bind_function(
     args = [bind(a, context) for a in node.args]
     if call.name in _NOW and not args:
         return Call("now", (), TIMESTAMPTZ)
+    if call.name in SEQUENCE_FUNCTIONS:
+        return bind_sequence_call(call.name, node.args, args, context, position)
     if not overloads(call.name):
         return _without_overloads(call, args, cast)
     _refuse_missing(call, args)

@@ -9,10 +9,6 @@ from eddyline.errors import NotSupportedError
 __all__ = ["INSTEAD", "say_instead"]
 
 _SUFFIX: Final = " is not supported"
-_NUMBERS: Final = (
-    "Give the values yourself: from the program (a uuid, say), or by INSERT … SELECT coalesce(max(id), 0) + 1, … FROM "
-    "the table."
-)
 _VIOLATIONS: Final = (
     "Make a view of the rows that break the rule, and CREATE INDEX on it: it is kept fresh, and can be subscribed to."
 )
@@ -21,15 +17,6 @@ _REACT: Final = "SUBSCRIBE to a table or view tells a program of its changes."
 _SERIALIZABLE: Final = "Leave it out: what a transaction has read is checked at its COMMIT; after 40001 try again."
 _TEXT: Final = "Use text."
 INSTEAD: Final = {
-    **dict.fromkeys(
-        (
-            *(f"type {name}" for name in ("serial", "serial4", "serial8", "serial2", "bigserial", "smallserial")),
-            "GENERATED … AS IDENTITY",
-            "CREATE SEQUENCE",
-            "function nextval",
-        ),
-        _NUMBERS,
-    ),
     "GENERATED … STORED": "Compute the column in a view over the table.",
     **dict.fromkeys(
         ("a CHECK constraint", "a UNIQUE constraint", "a FOREIGN KEY constraint", "an EXCLUDE constraint"), _VIOLATIONS

@@ -14,7 +14,7 @@ _NAMES: Final = """
     acos acosd acosh any_value array_fill array_to_json array_to_tsvector asin asind asinh atan atan2 atan2d
     atand atanh bit_count clock_timestamp col_description convert convert_from convert_to corr cos cosd cosh cot
     cotd covar_pop covar_samp cume_dist current_database current_query current_schema current_schemas
-    current_setting currval datemultirange daterange decode degrees dense_rank encode enum_first enum_last
+    current_setting datemultirange daterange decode degrees dense_rank encode enum_first enum_last
     enum_range erf factorial first_value format gcd gen_random_uuid get_bit get_byte get_current_ts_config
     has_any_column_privilege has_column_privilege has_database_privilege has_foreign_data_wrapper_privilege
     has_function_privilege has_language_privilege has_parameter_privilege has_schema_privilege
@@ -29,9 +29,9 @@ _NAMES: Final = """
     jsonb_path_exists jsonb_path_exists_tz jsonb_path_match jsonb_path_match_tz jsonb_path_query
     jsonb_path_query_array jsonb_path_query_array_tz jsonb_path_query_first jsonb_path_query_first_tz
     jsonb_path_query_tz jsonb_populate_record jsonb_populate_recordset jsonb_pretty jsonb_set jsonb_set_lax
-    jsonb_strip_nulls jsonb_to_record jsonb_to_recordset jsonb_to_tsvector jsonb_typeof lag last_value lastval
+    jsonb_strip_nulls jsonb_to_record jsonb_to_recordset jsonb_to_tsvector jsonb_typeof lag last_value
     lcm lead lo_close lo_creat lo_create lo_export lo_from_bytea lo_get lo_import lo_open lo_put lo_unlink
-    lower_inc lower_inf masklen min_scale mode multirange netmask network nextval normalize nth_value ntile
+    lower_inc lower_inf masklen min_scale mode multirange netmask network normalize nth_value ntile
     num_nonnulls num_nulls nummultirange numnode numrange obj_description overlaps overlay parse_ident
     percent_rank percentile_cont percentile_disc pg_advisory_lock pg_advisory_lock_shared pg_advisory_unlock
     pg_advisory_unlock_all pg_advisory_unlock_shared pg_advisory_xact_lock pg_advisory_xact_lock_shared
@@ -55,7 +55,7 @@ _NAMES: Final = """
     regexp_count regexp_instr regexp_like regexp_match regexp_matches regexp_split_to_array
     regexp_split_to_table regexp_substr regr_avgx regr_avgy regr_count regr_intercept regr_r2 regr_slope
     regr_sxx regr_sxy regr_syy row_security_active row_to_json scale set_bit set_byte set_config set_masklen
-    setseed setval setweight sha224 sha256 sha384 sha512 shobj_description similar_to_escape sin sind sinh strip
+    setseed setweight sha224 sha256 sha384 sha512 shobj_description similar_to_escape sin sind sinh strip
     table_to_xml tan tand tanh timeofday to_ascii to_char to_date to_json to_jsonb to_number to_regclass
     to_regcollation to_regnamespace to_regoper to_regoperator to_regproc to_regprocedure to_regrole to_regtype
     to_tsquery to_tsvector trim_scale ts_delete ts_filter ts_headline ts_rank ts_rank_cd ts_rewrite tsmultirange

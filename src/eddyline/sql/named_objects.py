@@ -25,6 +25,7 @@ ARTICLES = {
     ItemKind.VIEW: "a view",
     ItemKind.MATERIALIZED_VIEW: "a materialized view",
     ItemKind.INDEX: "an index",
+    ItemKind.SEQUENCE: "a sequence",
 }
 
 
@@ -71,6 +72,8 @@ def writable_table(range_var: AstNode, catalog: CatalogView, locate: Locate, ver
             raise make_error("42809", f'cannot change materialized view "{item.name}"')
         case ItemKind.INDEX:
             raise make_error("42809", f'"{item.name}" is an index', position=locate(range_var.location))
+        case ItemKind.SEQUENCE:
+            raise make_error("42809", f'cannot change sequence "{item.name}"')
 
 
 def new_name(range_var: AstNode, catalog: CatalogView, locate: Locate) -> tuple[str, str]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from eddyline.errors import exhausted
 from eddyline.expr.ir import Expr, SortKey
+from eddyline.plan.late import volatile_refused
 from eddyline.plan.relation import Project, Relation, TopK
 from eddyline.repr.types import TEXT, SqlType
 from eddyline.sql.algebra import With
@@ -32,7 +33,7 @@ class BoundQuery:
 
     ``order``, ``limit`` and ``offset`` are the *finishing* of the outermost query, not part of ``relation``; limits
     are bigint expressions without columns (literals or parameters), None = unbounded / 0.  A negative parameter is
-    for the executor to refuse (2201W, 2201X).
+    for the executor to refuse (2201W, 2201X).  ``volatile``: calls in it have to be split off (``plan.late``).
     """
 
     relation: Relation
@@ -42,6 +43,7 @@ class BoundQuery:
     limit: Expr | None = None
     offset: Expr | None = None
     hidden_columns: int = 0
+    volatile: bool = False
 
     def as_relation(self) -> Relation:
         """The query as a view's body: LIMIT and OFFSET as a ``TopK``; an order without a limit is dropped."""
@@ -77,12 +79,14 @@ def bind_query(
     targets: Sequence[TargetColumn | None] = (),
     ctes: AstNode | None = None,
     check_params: bool = True,
+    place: str | None = "this place",
 ) -> BoundQuery:
     """A SelectStmt as a relation and its finishing.
 
     ``params`` holds the known types of ``$n`` and receives those that the query decides.  ``targets``: columns that
     the outputs are assigned to, in order (INSERT).  ``ctes``: the WithClause of an enclosing statement.
-    ``check_params``: raise 42P18 if a parameter stays without a type.
+    ``check_params``: raise 42P18 if a parameter stays without a type.  ``place``: where the query stands, if nothing in
+    it may be volatile (0A000); None: anything may be.
     """
     context = _context(catalog, params, locate, Scope())
     try:
@@ -97,6 +101,9 @@ def bind_query(
     if check_params:
         context.binding.parameters.check_all_decided()
     width = len(finished.ids)
+    volatile = context.binding.volatile
+    if volatile is not None and place is not None:
+        raise volatile_refused(volatile, place)
     order = tuple(SortKey(columns.index(c), d, n) for c, d, n in finished.order)
     return BoundQuery(
         relation,
@@ -106,6 +113,7 @@ def bind_query(
         finished.limit,
         finished.offset,
         len(columns) - width,
+        volatile is not None,
     )
 
 
@@ -122,7 +130,8 @@ def bind_expression(
 ) -> Expr:
     """An expression over one row, with positional columns; subqueries are 0A000, aggregates 42803.
 
-    ``target``: the column it is assigned to.  ``forbids``: where it stands, for messages ("DEFAULT expressions").
+    ``target``: the column it is assigned to; only then it may be volatile.  ``forbids``: where it stands, for messages
+    ("DEFAULT expressions").
     """
     scope = Scope()
     context = _context(catalog, params, locate, scope, forbids)
@@ -143,6 +152,8 @@ def bind_expression(
             value = exactly(assign(value, target.type, target.name, context, position_of(node, context)), target.type)
         elif is_unknown(value):
             value = coerce(value, TEXT, context.binding.parameters)
+        if context.binding.volatile is not None and target is None:
+            raise volatile_refused(context.binding.volatile, forbids)
         result = positional(value, layout, ids, forbids)
     except RecursionError as error:
         raise exhausted(error) from error

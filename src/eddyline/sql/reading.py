@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from eddyline.errors import make_error
 from eddyline.expr.ir import Expr, Literal
+from eddyline.plan.late import split
 from eddyline.repr.types import BIGINT, TIMESTAMPTZ, Kind
 from eddyline.sql.ast import AstNode
 from eddyline.sql.extensions import AsOfSyntax, SubscribeSyntax
@@ -16,12 +18,17 @@ __all__ = ["bind_as_of", "bind_select", "bind_subscribe"]
 
 
 def bind_select(binding: StatementBinding) -> Statement:
-    return Select(binding.query(binding.parsed.node))
+    query = binding.query(binding.parsed.node, place=None)
+    if not query.volatile:
+        return Select(query)
+    parts = split(query.relation)
+    relation, late = parts.finished(range(len(parts.columns)))
+    return Select(replace(query, relation=relation), late=late)
 
 
 def bind_as_of(binding: StatementBinding) -> Statement:
     syntax: AsOfSyntax = binding.parsed.node
-    query = binding.query(syntax.query)
+    query = binding.query(syntax.query, place="a SELECT … AS OF")
     return Select(query, _time(syntax.as_of, "AS OF", binding))
 
 
@@ -29,7 +36,7 @@ def bind_subscribe(binding: StatementBinding) -> Statement:
     syntax: SubscribeSyntax = binding.parsed.node
     query: Any = syntax.query
     return Subscribe(
-        query=binding.query(query),
+        query=binding.query(query, place="a subscription"),
         name=_subscribed_name(query),
         as_of=None if syntax.as_of is None else _time(syntax.as_of, "AS OF", binding),
         up_to=None if syntax.up_to is None else _time(syntax.up_to, "UP TO", binding),

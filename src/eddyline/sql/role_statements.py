@@ -31,6 +31,7 @@ ALL_RIGHTS: Final[Mapping[str, Mapping[str, str]]] = {
     },
     "schema": {"USAGE": "U", "CREATE": "C"},
     "database": {"CREATE": "C", "TEMPORARY": "T", "CONNECT": "c"},
+    "sequence": {"SELECT": "r", "UPDATE": "w", "USAGE": "U"},
 }  # fmt: skip
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from eddyline.errors import make_error, unsupported
 from eddyline.expr.ir import Column, Expr, Literal
+from eddyline.plan.late import is_volatile, volatile_refused
 from eddyline.repr.types import BIGINT, TEXT, SqlType
 from eddyline.sql.algebra import UNIT, Cte, Distinct, Filter, FlatMap, FreeIds, Map, Node, Rows, TopK, With, outputs
 from eddyline.sql.ast import AstNode, enum_name, expect_fields, kind_of, name_list
@@ -278,12 +279,12 @@ def _materialise(query: Query) -> list[int]:
             expr = coerce(expr, TEXT, query.context.binding.parameters)
         if isinstance(expr, Column) and expr.index in available:
             number = expr.index
-        elif expr in known:
+        elif expr in known and not is_volatile(expr):
             number = known[expr]
         else:
             number = ids.new(expr.type, target.name)
             computed.append((number, expr))
-            known[expr] = number
+            known.setdefault(expr, number)
         columns.append(number)
     if computed:
         query.node = Map(query.node, tuple(computed))
@@ -374,6 +375,8 @@ def _bind_limits(stmt: AstNode, query: Query, outer: Context) -> None:
                 raise make_error("42P10", f"argument of {clause} must not contain variables", position=position)
         if value is not None and mentions(value):
             raise unsupported(f"a subquery or an outer column in {clause}", position=position)
+        if value is not None and is_volatile(value):
+            raise volatile_refused(str(context.binding.volatile), clause)
         if isinstance(value, Literal) and isinstance(value.value, int) and value.value < 0:
             state = "2201W" if clause == "LIMIT" else "2201X"
             raise make_error(state, f"{clause} must not be negative")

@@ -12,6 +12,7 @@ from eddyline.sql.ast import AstNode
 from eddyline.sql.catalog_view import CatalogItem, CatalogView, ItemKind
 from eddyline.sql.extensions import ShowObjectsSyntax
 from eddyline.sql.named_objects import Locate, existing_relation
+from eddyline.sql.shown_defaults import default_shown
 from eddyline.sql.statements import ShowObjects
 
 __all__ = ["BARE_LISTINGS", "bind_show_objects"]
@@ -64,7 +65,8 @@ def _columns(syntax: ShowObjectsSyntax, catalog: CatalogView, locate: Locate) ->
     if syntax.relation is None:
         raise make_error("42601", "SHOW COLUMNS needs FROM and a relation")
     item = existing_relation(syntax.relation, catalog, locate)
-    rows = tuple((c.name, str(c.type), not c.not_null, c.default_text) for c in item.columns)
+    shown = [default_shown(c, catalog) for c in item.columns]
+    rows = tuple((c.name, str(c.type), not c.not_null, d) for c, d in zip(item.columns, shown, strict=True))
     return ShowObjects(("name", "type", "nullable", "default"), (TEXT, TEXT, BOOLEAN, TEXT), rows)
 
 

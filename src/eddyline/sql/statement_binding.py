@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 import postgast
 from postgast import pg_query_pb2 as pb
 
 from eddyline.errors import make_error, unsupported
 from eddyline.expr.ir import Column, Expr
+from eddyline.plan.late import volatile_refused
 from eddyline.plan.relation import Map, Project, Relation
 from eddyline.repr.types import Kind, SqlType
 from eddyline.sql.ast import AstNode, kind_of, unwrap
@@ -24,6 +26,9 @@ from eddyline.sql.scope import Scope
 from eddyline.sql.select import TargetColumn, bind_subselect
 
 __all__ = ["StatementBinding", "deparse_expression", "item_columns"]
+
+
+_DEFAULTS: Final = "DEFAULT expressions"
 
 
 class StatementBinding:
@@ -53,25 +58,36 @@ class StatementBinding:
         node: AstNode,
         targets: Sequence[TargetColumn | None] = (),
         ctes: AstNode | None = None,
+        place: str | None = "this place",
     ) -> BoundQuery:
-        """A SelectStmt, or the Node around one."""
+        """A SelectStmt, or the Node around one.  ``place``: see ``bind_query``."""
         if kind_of(node) not in ("select_stmt", "SelectStmt"):
             raise unsupported(f"{kind_of(node).removesuffix('_stmt').replace('_', ' ').upper()} inside a statement")
-        return bind_query(unwrap(node), self.catalog, self.param_types, locate=self.locate, targets=targets, ctes=ctes)
+        return bind_query(
+            unwrap(node),
+            self.catalog,
+            self.param_types,
+            locate=self.locate,
+            targets=targets,
+            ctes=ctes,
+            place=place,
+        )
 
     def constant(self, node: AstNode, place: str) -> Expr:
         """An expression without columns, subqueries and aggregates; what has no type yet stays UNKNOWN."""
         _refuse_column_references(node, place, self)
         context = self.context(place)
-        return positional(bind(node, context), {}, context.binding.ids, place)
+        value = bind(node, context)
+        if context.binding.volatile is not None and place != _DEFAULTS:
+            raise volatile_refused(context.binding.volatile, place)
+        return positional(value, {}, context.binding.ids, place)
 
     def coerce(self, value: Expr, target: SqlType, position: int | None) -> Expr:
         return coerce(value, target, self.parameters, position=position)
 
     def default(self, node: AstNode, target: SqlType, column: str) -> Expr:
         """A DEFAULT expression as stored in ``column``; 42804 when no assignment cast leads there."""
-        place = "DEFAULT expressions"
-        value = self.constant(node, place)
+        value = self.constant(node, _DEFAULTS)
         position = self.position_of(node)
         if not can_coerce(value.type, target, assignment=True):
             raise make_error(

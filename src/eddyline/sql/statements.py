@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
 from eddyline.expr.ir import Expr, LiteralValue
+from eddyline.plan.late import Late
 from eddyline.plan.relation import Relation
 from eddyline.repr.types import SqlType
 from eddyline.sql.catalog_view import DEFAULT_CLUSTER_ID, CatalogItem, ColumnDef, ItemKind
@@ -30,10 +31,12 @@ from eddyline.sql.role_statements import (
     ReassignOwned,
     RenameRole,
 )
+from eddyline.sql.sequence_options import SequenceOptions
 
 __all__ = [
     "BINARY_SIGNATURE",
     "AlterRename",
+    "AlterSequence",
     "Begin",
     "CloseCursor",
     "Commit",
@@ -42,6 +45,7 @@ __all__ = [
     "CreateIndex",
     "CreateMaterializedView",
     "CreateSchema",
+    "CreateSequence",
     "CreateTable",
     "CreateTableAs",
     "CreateView",
@@ -82,10 +86,15 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Select:
-    """``as_of``: a constant expression, bigint (µs) or timestamptz."""
+    """``as_of``: a constant expression, bigint (µs) or timestamptz.
+
+    ``late``: what is computed of the rows once they are read, if anything is: ``query.relation`` is what is read then,
+    ``query.order`` is over the result.
+    """
 
     query: BoundQuery
     as_of: Expr | None = None
+    late: Late | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +164,8 @@ class OnConflict:
 
 @dataclass(frozen=True, slots=True)
 class Insert:
-    """``relation``: the new rows, every column of ``table`` in order and of its type, defaults included.
+    """``relation``: the new rows, every column of ``table`` in order and of its type, defaults included; with ``late``,
+    which makes them of it.
 
     ``returning`` is over the row as stored.
     """
@@ -164,6 +174,7 @@ class Insert:
     relation: Relation
     on_conflict: OnConflict | None = None
     returning: Returning | None = None
+    late: Late | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,13 +182,15 @@ class Update:
     """``relation``: the old row's columns, then the new row's, then further columns that only ``returning`` reads.
 
     A row to update comes with its multiplicity, once however many FROM rows match.  ``returning`` is over all
-    columns of ``relation``; ``changed`` are the positions of the assigned table columns.
+    columns of ``relation``; ``changed`` are the positions of the assigned table columns.  With ``late`` all this is of
+    what that makes of ``relation``.
     """
 
     table: CatalogItem
     relation: Relation
     changed: tuple[int, ...]
     returning: Returning | None = None
+    late: Late | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +204,10 @@ class Delete:
 
 @dataclass(frozen=True, slots=True)
 class Truncate:
+    """``restart``: the sequences of the tables' columns begin again."""
+
     tables: tuple[CatalogItem, ...]
+    restart: bool = False
 
 
 class CopyFormat(enum.Enum):
@@ -235,13 +251,17 @@ class Copy:
 
 @dataclass(frozen=True, slots=True)
 class CreateTable:
-    """``primary_key``: column positions in key order; its columns are not null already."""
+    """``primary_key``: column positions in key order; its columns are not null already.
+
+    ``sequences``: the positions of columns that take their values from sequences of their own, with how those count.
+    """
 
     schema: str
     name: str
     columns: tuple[ColumnDef, ...]
     primary_key: tuple[int, ...] = ()
     if_not_exists: bool = False
+    sequences: tuple[tuple[int, SequenceOptions], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,6 +312,23 @@ class CreateIndex:
     name_stem: str = ""
     if_not_exists: bool = False
     cluster: str = DEFAULT_CLUSTER_ID
+
+
+@dataclass(frozen=True, slots=True)
+class CreateSequence:
+    schema: str
+    name: str
+    options: SequenceOptions
+    if_not_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class AlterSequence:
+    """``name``: (schema or None, name) as written."""
+
+    name: tuple[str | None, str]
+    options: SequenceOptions
+    if_exists: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -494,6 +531,8 @@ Statement: TypeAlias = (
     | CreateView
     | CreateMaterializedView
     | CreateIndex
+    | CreateSequence
+    | AlterSequence
     | Drop
     | CreateSchema
     | DropSchema

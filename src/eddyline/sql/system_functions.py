@@ -8,6 +8,7 @@ Objects are known by OIDs, which are bigint here.
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
@@ -74,8 +75,12 @@ def _text(kind: str, condition: str = "") -> str:
     return f"(SELECT fn_text FROM mz_internal.mz_catalog_texts WHERE fn_kind = '{kind}' AND fn_oid = $1{condition})"
 
 
+def _doubled(text: str) -> str:
+    return text.replace("'", "''")
+
+
 def _quoted(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"
+    return f"'{_doubled(text)}'"
 
 
 def _pretty_size() -> str:
@@ -122,8 +127,18 @@ _TRUE: Final = _same("true")
 _FALSE: Final = _same("false")
 #: nothing is counted per object yet
 _UNKNOWN_SIZE: Final = _same("CASE WHEN $1 IS NULL THEN CAST(NULL AS bigint) END")
+_PLAIN_NAME: Final = re.compile("[a-z_][a-z0-9_]*")
 _SIZED: Final = ("table", "relation", "indexes", "total_relation", "database", "tablespace")
-_EXPRESSION: Final = _same("CAST($1 AS text)")  # kept as text
+
+
+def _expression(catalog: CatalogView) -> str:
+    """An expression is kept as text, in which sequences have their schemas: taken off where the path finds them."""
+    text = "CAST($1 AS text)"
+    for schema in dict.fromkeys(catalog.search_path):
+        name = schema if _PLAIN_NAME.fullmatch(schema) else '"' + schema.replace('"', '""') + '"'
+        text = f"replace({text}, '(''{_doubled(name)}.', '(''')"
+    return text
+
 
 #: by name and number of arguments, which are ``$1`` …
 _CALLS: Final[dict[tuple[str, int], Template]] = {
@@ -151,8 +166,8 @@ _CALLS: Final[dict[tuple[str, int], Template]] = {
     ("pg_function_is_visible", 1): _FALSE,
     ("pg_relation_is_publishable", 1): _FALSE,
     ("format_type", 2): _same(_text("type", " AND fn_modifier = coalesce($2, -1)")),
-    ("pg_get_expr", 2): _EXPRESSION,
-    ("pg_get_expr", 3): _EXPRESSION,
+    ("pg_get_expr", 2): _expression,
+    ("pg_get_expr", 3): _expression,
     ("pg_get_viewdef", 1): _same(_text("view")),
     ("pg_get_viewdef", 2): _same(_text("view")),
     ("pg_get_indexdef", 1): _same(_text("index")),
@@ -174,13 +189,16 @@ _CALLS: Final[dict[tuple[str, int], Template]] = {
     ("pg_get_function_sqlbody", 1): _NOTHING,
     ("getdatabaseencoding", 0): _same("'UTF8'"),
     ("pg_char_to_encoding", 1): _same("CASE WHEN upper($1) IN ('UTF8', 'UTF-8') THEN 6 ELSE -1 END"),
-    ("pg_get_serial_sequence", 2): _NOTHING,
     ("pg_get_partkeydef", 1): _NOTHING,
+    ("quote_ident", 1): _same(
+        "CASE WHEN $1 ~ '^[a-z_][a-z0-9_]*$' THEN CAST($1 AS text) "
+        "ELSE '\"' || replace(CAST($1 AS text), '\"', '\"\"') || '\"' END"
+    ),
     ("pg_tablespace_location", 1): _same("CASE WHEN $1 IS NOT NULL THEN '' END"),
     **{(f"has_{what}_privilege", count): _TRUE for what in ("column", "tablespace", "type") for count in (2, 3)},
     **{
         (f"has_{what}_privilege", count): _has_privilege("table" if what == "any_column" else what, count)
-        for what in ("table", "schema", "database", "any_column")
+        for what in ("table", "schema", "database", "any_column", "sequence")
         for count in (2, 3)
     },
 }
@@ -202,6 +220,8 @@ _NAMED_BY: Final[dict[str, Template]] = {
     "regproc": _same("CASE WHEN CAST($1 AS text) = '0' THEN '-' ELSE CAST($1 AS text) END"),
     "regrole": _same(_text("role")),
 }
+#: which clients compare with ``classid`` and its like
+_OWN_OIDS: Final = {"pg_class": 1259, "pg_attrdef": 2604, "pg_type": 1247, "pg_namespace": 2615, "pg_proc": 1255}
 _PROCEDURES: Final = frozenset(["typinput", "typoutput", "typreceive", "typsend"])
 _OIDS: Final = frozenset(["oid", "int8", "int4"])
 _TEXT_FUNCTIONS: Final = frozenset(["pg_get_serial_sequence", "concat", "format", "quote_ident"])
@@ -212,8 +232,40 @@ def expand_call(name: str, arguments: Sequence[AstNode], catalog: CatalogView) -
     """The expression that a call stands for; None if it stands for itself."""
     if name == "current_setting" and 1 <= len(arguments) <= 2:
         return _setting(arguments[0], catalog, missing_ok=len(arguments) == 2 and not _is_false(arguments[1]))
+    if name == "pg_get_serial_sequence" and len(arguments) == 2:
+        return _serial("min(fn_text)", arguments, catalog)
     template = _CALLS.get((name, len(arguments)))
     return None if template is None else _filled(template(catalog), arguments)
+
+
+def _serial(wanted: str, arguments: Sequence[AstNode], catalog: CatalogView) -> AstNode:
+    """What is known of the sequence of a relation's column, both of which are named by texts.
+
+    42P01, 42703 for constants that name nothing.
+    """
+    table, column = (_text_of(node) for node in arguments)
+    if table is not None:
+        parts = [p[1:-1].replace('""', '"') if p.startswith('"') else p.lower() for p in table.split(".")]
+        item = catalog.resolve(parts[0] if len(parts) > 1 else None, parts[-1])
+        if item is None:
+            raise make_error("42P01", f'relation "{table}" does not exist')
+        if column is not None and all(c.name != column for c in item.columns):
+            raise make_error("42703", f'column "{column}" of relation "{item.name}" does not exist')
+        oid = str(oid_of(item.id))
+    else:
+        shown = _shown_class(arguments[0])
+        oid = _oid_of_name(catalog) if shown is None else "CAST($1 AS bigint)"
+        arguments = arguments if shown is None else (shown, arguments[1])
+    where = f"fn_kind = 'serial ' || CAST($2 AS text) AND fn_oid = {oid}"
+    return _filled(f"(SELECT {wanted} FROM mz_internal.mz_catalog_texts WHERE {where})", arguments)
+
+
+def _text_of(node: AstNode) -> str | None:
+    """Of a quoted constant, maybe under a cast to text."""
+    if kind_of(node) == "type_cast" and name_list(node.type_cast.type_name.names)[-1] in _TEXTS:
+        return _text_of(node.type_cast.arg)
+    constant = kind_of(node) == "a_const" and node.a_const.WhichOneof("val") == "sval"
+    return str(node.a_const.sval.sval) if constant else None
 
 
 def _is_false(node: AstNode) -> bool:
@@ -261,6 +313,8 @@ def expand_cast(node: AstNode, catalog: CatalogView, position: int | None) -> As
     named = _named(node.arg)
     if name == "regclass" and named is not None:
         literal = named.a_const if kind_of(named) == "a_const" else None
+        if literal is None and _is_serial(named):
+            return _serial("CAST(min(fn_modifier) AS bigint)", named.func_call.args, catalog)
         if literal is None:
             return _filled(_oid_of_name(catalog), (named,))
         return _relation_oid(str(literal.sval.sval), catalog, position)
@@ -289,6 +343,22 @@ def _named(node: AstNode) -> AstNode | None:
     return node if kind_of(node) == "a_const" and node.a_const.WhichOneof("val") == "sval" else None
 
 
+def _is_serial(node: AstNode) -> bool:
+    if kind_of(node) != "func_call" or len(node.func_call.args) != 2:
+        return False
+    return name_list(node.func_call.funcname)[-1] == "pg_get_serial_sequence"
+
+
+def _shown_class(node: AstNode) -> AstNode | None:
+    """Of ``x::regclass::text``, which shows an OID by name, the OID ``x``; None for others."""
+    casts: list[str] = []
+    while kind_of(node) == "type_cast" and len(casts) < 2:
+        casts.append(name_list(node.type_cast.type_name.names)[-1])
+        node = node.type_cast.arg
+    is_shown = len(casts) == 2 and casts[0] in _TEXTS and casts[1] == "regclass"
+    return node if is_shown and _named(node) is None else None
+
+
 def _oid_of_name(catalog: CatalogView) -> str:
     """Of the relation that text ``$1`` names, whole or in the search path; NULL if there is none.
 
@@ -308,7 +378,8 @@ def _relation_oid(text: str, catalog: CatalogView, position: int | None) -> AstN
     item = catalog.resolve(parts[0] if len(parts) > 1 else None, parts[-1])
     if item is None:
         raise make_error("42P01", f'relation "{text}" does not exist', position=position)
-    return _filled(f"CAST({oid_of(item.id)} AS bigint)", ())
+    oid = oid_of(item.id) if item.schema != "pg_catalog" else _OWN_OIDS.get(item.name, oid_of(item.id))
+    return _filled(f"CAST({oid} AS bigint)", ())
 
 
 @functools.lru_cache(maxsize=256)

@@ -9,12 +9,13 @@ from postgast import pg_query_pb2 as pb
 
 from eddyline.errors import make_error, unsupported
 from eddyline.expr.ir import Call, Column, Expr, Literal, columns_of
+from eddyline.plan.late import Late, has_volatile, split, volatile_refused, whole
 from eddyline.plan.relation import Get, Join, JoinKind, Project, Relation, TopK
 from eddyline.repr.types import BIGINT, BOOLEAN, TEXT
 from eddyline.sql.algebra import Cte, Filter, Node, With
 from eddyline.sql.ast import AstNode
 from eddyline.sql.binding import Block, Context
-from eddyline.sql.catalog_view import CatalogItem
+from eddyline.sql.catalog_view import CatalogItem, ColumnDef
 from eddyline.sql.comparison import conjuncts
 from eddyline.sql.conversion import coerce, is_unknown
 from eddyline.sql.decorrelate import decorrelate, positional
@@ -27,7 +28,15 @@ from eddyline.sql.statement_binding import StatementBinding
 from eddyline.sql.statements import Returning
 from eddyline.sql.targets import bind_targets
 
-__all__ = ["WrittenTable", "bind_written_table", "column_position", "default_of", "returning_nodes", "settle"]
+__all__ = [
+    "WrittenTable",
+    "bind_written_table",
+    "check_not_generated",
+    "column_position",
+    "default_of",
+    "returning_nodes",
+    "settle",
+]
 
 
 @dataclass(slots=True)
@@ -56,9 +65,19 @@ class WrittenTable:
 
     def relation(self, columns: Sequence[int]) -> Relation:
         """``columns`` of every row to write, once per table row however many rows it was joined with."""
+        relation, late = self.split_relation(columns)
+        if late is not None:
+            raise volatile_refused(str(self.context.binding.volatile), "this place")
+        return relation
+
+    def split_relation(self, columns: Sequence[int]) -> tuple[Relation, Late | None]:
+        """As ``relation``, with what is computed of its rows once they are read."""
         node = With(self.ctes, self.node) if self.ctes else self.node
         relation = decorrelate(node, columns, self.context.binding.ids)
-        return _one_match(relation, self.table) if self.others else relation
+        if self.others:
+            relation = _one_match(relation, self.table)
+        parts = split(relation) if has_volatile(relation) else whole(relation)
+        return parts.finished(range(len(parts.columns)))
 
     def returning(self, nodes: Iterable[AstNode], row_ids: Sequence[int]) -> tuple[list[str], list[Expr], list[int]]:
         """(names, expressions over ids, ids of other items' columns that they read).
@@ -156,6 +175,17 @@ def returning_nodes(node: AstNode) -> Sequence[AstNode]:
 def settle(expr: Expr, context: Context) -> Expr:
     """``expr``, as text if its type is still unknown."""
     return coerce(expr, TEXT, context.binding.parameters) if is_unknown(expr) else expr
+
+
+def check_not_generated(column: ColumnDef, message: str) -> None:
+    """428C9, with ``message``, for a value that is given to a column GENERATED ALWAYS AS IDENTITY."""
+    if column.identity == "a":
+        raise make_error(
+            "428C9",
+            message,
+            detail=f'Column "{column.name}" is an identity column defined as GENERATED ALWAYS.',
+            hint="Use OVERRIDING SYSTEM VALUE to override." if message.startswith("cannot insert") else None,
+        )
 
 
 def default_of(table: CatalogItem, position: int) -> Expr:

@@ -174,6 +174,10 @@ class DurableLog:
         """Whether the directory is still this opener's."""
         return self._lock.held()
 
+    def check_held(self) -> None:
+        """55006 if it is not.  Any thread."""
+        self._check_lock()
+
     # -- size -----------------------------------------------------------------------------------------------------
 
     @property

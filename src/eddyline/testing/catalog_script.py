@@ -80,7 +80,9 @@ class CatalogScript:
         base = self.catalog.snapshot()
         match statement:
             case CreateTable() | CreateTableAs():
-                return create_table(base, self.catalog.allocate_id(), statement)
+                count = len(statement.sequences) if isinstance(statement, CreateTable) else 0
+                own = [self.catalog.allocate_id() for _ in range(count)]
+                return create_table(base, self.catalog.allocate_id(), statement, own)
             case CreateView():
                 return create_view(base, self.catalog.allocate_id(), statement)
             case CreateMaterializedView():

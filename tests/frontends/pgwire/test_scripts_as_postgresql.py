@@ -92,5 +92,15 @@ def test_every_answer_is_postgresqls(path: Path, oracle: PGconn) -> None:
 
 def test_scripts_have_statements() -> None:
     assert {p.stem: len(list(statements(p.read_text()))) > 20 for p in _SCRIPTS} == dict.fromkeys(
-        ("joins_and_subqueries", "queries", "texts_and_errors", "types_of_results", "values", "views", "writes"), True
+        (
+            "joins_and_subqueries",
+            "queries",
+            "sequences",
+            "texts_and_errors",
+            "types_of_results",
+            "values",
+            "views",
+            "writes",
+        ),
+        True,
     )
