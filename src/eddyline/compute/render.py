@@ -6,6 +6,7 @@ Every worker renders the same operators in the same order, so that the numbers o
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import assert_never
@@ -27,6 +28,7 @@ from eddyline.compute.operators.flat_map import FlatMapOperator
 from eddyline.compute.operators.join import JoinOperator
 from eddyline.compute.operators.keyed_state import KeyedState
 from eddyline.compute.operators.mfp import MfpOperator
+from eddyline.compute.operators.partner import Partner
 from eddyline.compute.operators.recompute import RecomputeOperator
 from eddyline.compute.operators.reduce import ReduceOperator
 from eddyline.compute.operators.snapshot_reduce import SnapshotReduceOperator
@@ -34,9 +36,10 @@ from eddyline.compute.operators.snapshot_top_k import SnapshotTopKOperator
 from eddyline.compute.operators.stateless import FlattenOperator, NegateOperator, UnionOperator
 from eddyline.compute.operators.top_k import TopKOperator
 from eddyline.compute.selection import passed_by, selection_of
-from eddyline.compute.stream import ArrangedOutput, Arrangement, Operator, Output, Stream
+from eddyline.compute.stream import ArrangedOutput, ArrangedStream, Arrangement, Operator, Output, Stream
 from eddyline.errors import make_error
 from eddyline.plan import dataflow as plan
+from eddyline.plan.operators import inputs_of
 from eddyline.protocol.messages import Response
 from eddyline.protocol.sources import Selection, SourceReader, Storage
 from eddyline.repr.time import Frontier, Time
@@ -151,6 +154,13 @@ class _Builder:
     edges: dict[int, Output | ArrangedOutput] = field(default_factory=dict)
     flattened: dict[int, Output] = field(default_factory=dict)
     outputs: list[Output] = field(default_factory=list)
+    #: the arrangements made here, by position
+    arranging: dict[int, ArrangeOperator] = field(default_factory=dict)
+    #: how many operators read each position
+    readers: Counter[int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.readers = Counter(i for operator in self.description.operators for i in inputs_of(operator))
 
     def _output(self) -> Output:
         output = Output()
@@ -218,9 +228,16 @@ class _Builder:
         arrangement = new_arrangement(layout, self.context)
         output = ArrangedOutput(arrangement)
         stream = self._exchanged(node.input, node.key)
-        self.operators.append(ArrangeOperator(name, stream, layout, output, self.context))
+        self.arranging[position] = ArrangeOperator(name, stream, layout, output, self.context)
+        self.operators.append(self.arranging[position])
         self.arrangements.append(arrangement)
         self.edges[position] = output
+
+    def _introduce(self, own: int, other: int, stream: ArrangedStream, *, is_left: bool) -> None:
+        """Tells the arrangement at ``own``, if a join alone reads it, of the join's other side, which is ``stream``."""
+        arranging = self.arranging.get(own)
+        if arranging is not None and self.readers[own] == 1 and arranging.layout.key:
+            arranging.meet(Partner(stream, self.arranging.get(other), self.context, is_first=is_left))
 
     def _operator(self, node: plan.Operator, name: str, output: Output) -> Operator:
         context = self.context
@@ -234,8 +251,10 @@ class _Builder:
             case plan.Negate():
                 return NegateOperator(name, self._stream(node.input), output, context)
             case plan.Join():
-                left, right = self._arranged(node.left), self._arranged(node.right)
-                return JoinOperator(name, left.connect(), right.connect(), node, output, context)
+                left, right = self._arranged(node.left).connect(), self._arranged(node.right).connect()
+                self._introduce(node.left, node.right, right, is_left=True)
+                self._introduce(node.right, node.left, left, is_left=False)
+                return JoinOperator(name, left, right, node, output, context)
             case plan.Reduce():
                 stream = self._exchanged(node.input, node.key)
                 if node.functions is plan.ReduceFunctions.BASIC:

@@ -17,6 +17,7 @@ from eddyline.repr.time import EMPTY, MIN_TIME, Frontier
 
 if TYPE_CHECKING:
     from eddyline.compute.frozen import FrozenArrangement
+    from eddyline.trace.reserve import Reserve
     from eddyline.trace.run import Run
     from eddyline.trace.trace import Trace
 
@@ -92,13 +93,18 @@ class Sealed:
 
 
 class Arrangement:
-    """The traces of one arranged collection on one worker: rows (oks) and errors (errs)."""
+    """The traces of one arranged collection on one worker: rows (oks) and errors (errs).
 
-    __slots__ = ("errs", "oks")
+    ``reserve``: rows that are yet to enter the trace, of keys that its only reader has not asked for
+    (``operators.partner``).
+    """
+
+    __slots__ = ("errs", "oks", "reserve")
 
     def __init__(self, oks: Trace, errs: Trace) -> None:
         self.oks = oks
         self.errs = errs
+        self.reserve: Reserve | None = None
 
 
 class ArrangedStream:

@@ -12,6 +12,7 @@ from eddyline.kernels import (
     gather,
     groups,
     hashing,
+    key_set,
     loose_sums,
     numeric,
     picked,
@@ -28,8 +29,8 @@ __all__ = ["KERNELS", "MODULES"]
 
 #: the files that hold kernels
 MODULES: Final = (
-    build, copyscan, floatmath, floatsum, gather, groups, hashing, loose_sums, numeric, picked, plain_numbers, prefix,
-    reduce, rows, search, wire,
+    build, copyscan, floatmath, floatsum, gather, groups, hashing, key_set, loose_sums, numeric, picked, plain_numbers,
+    prefix, reduce, rows, search, wire,
 )  # fmt: skip
 
 _NAMED: Final = [value for module in MODULES for value in vars(module).values() if isinstance(value, Kernel)]

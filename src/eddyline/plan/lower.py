@@ -22,6 +22,7 @@ from eddyline.plan.dataflow import (
     TopK,
 )
 from eddyline.plan.facts import IndexFacts
+from eddyline.plan.filtered import is_filtered
 from eddyline.plan.intern import intern_relation
 from eddyline.plan.lower_join import JoinFacts, lower_join
 from eddyline.plan.lower_reduce import lower_reduce
@@ -109,7 +110,7 @@ def _lower(
     for i, node in enumerate(interned.nodes):
         inputs = interned.inputs[i]
         if isinstance(node, Join):
-            facts = JoinFacts(indexes, keys[inputs[0]], keys[inputs[1]])
+            facts = JoinFacts(indexes, keys[inputs[0]], keys[inputs[1]], left_filtered=is_filtered(node.left))
             stream = lower_join(node.kind, streams[inputs[0]], streams[inputs[1]], node.on, facts)
         else:
             stream = _lower_node(node, [streams[c] for c in inputs], into, indexes, single_time=single_time)

@@ -4,7 +4,9 @@ LEFT, SEMI, ANTI … need the left rows that have a match.  With equalities only
 among the distinct keys of the right side.  With a residual condition they are the left rows whose *match columns*
 (keys and what the residual reads) are among those of the inner join's rows.  Either way left rows keep their
 multiplicity, because they are joined with distinct rows.  Where no left row can have two matches, because the right
-side is unique on the key columns, the inner join's own left columns are those rows.
+side is unique on the key columns, the inner join's own left columns are those rows.  Where the left side has no row
+twice, they are the distinct ones of these: that asks for the right rows of a few keys, where the left side is filtered,
+instead of the keys of all.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from eddyline.plan.dataflow import Distinct, ImportIndex, Join
 from eddyline.plan.facts import IndexFacts
 from eddyline.plan.mfp import MfpBuilder
 from eddyline.plan.operators import OperatorList, Stream
-from eddyline.plan.predicates import conjuncts, fallible, links_sides
+from eddyline.plan.predicates import ambiguous, conjuncts, fallible, links_sides
 from eddyline.plan.relation import JoinKind
 from eddyline.plan.unique import NO_KEYS, UniqueKeys
 from eddyline.repr.types import Kind, SqlType
@@ -186,11 +188,12 @@ def _arranged(
 
 
 class JoinFacts(NamedTuple):
-    """``left`` and ``right``: unique keys of the two sides."""
+    """``left`` and ``right``: unique keys of the two sides; ``left_filtered``: whether the left one is likely small."""
 
     indexes: Sequence[IndexFacts]
     left: UniqueKeys = NO_KEYS
     right: UniqueKeys = NO_KEYS
+    left_filtered: bool = False
 
 
 def lower_join(kind: JoinKind, left: Stream, right: Stream, on: Sequence[Expr], facts: JoinFacts) -> Stream:
@@ -203,23 +206,30 @@ def lower_join(kind: JoinKind, left: Stream, right: Stream, on: Sequence[Expr], 
     pairs, residual = split_condition(on, width)
     if kind is JoinKind.INNER:
         return join_on_keys(left, right, pairs, facts.indexes).filter(residual)
-    return _Matching(left.shared(), right.shared(), pairs, residual, facts).lower(kind)
+    return _Matching(kind, left.shared(), right.shared(), pairs, residual, facts).lower()
 
 
 class _Matching:
     """The kinds of join that ask which rows have a match."""
 
     def __init__(
-        self, left: Stream, right: Stream, pairs: Sequence[EquiPair], residual: Sequence[Expr], facts: JoinFacts
+        self,
+        kind: JoinKind,
+        left: Stream,
+        right: Stream,
+        pairs: Sequence[EquiPair],
+        residual: Sequence[Expr],
+        facts: JoinFacts,
     ) -> None:
+        self._kind = kind
         self._left = left
         self._right = right
         self._pairs = pairs
         self._residual = residual
         self._facts = facts
 
-    def lower(self, kind: JoinKind) -> Stream:
-        left, right, into = self._left, self._right, self._left.into
+    def lower(self) -> Stream:
+        kind, left, right, into = self._kind, self._left, self._right, self._left.into
         if kind is JoinKind.SEMI:
             return self._matched(is_left=True)
         unmatched = into.union(left, into.negate(self._matched(is_left=True)))
@@ -243,22 +253,45 @@ class _Matching:
         side, other = (self._left, self._right) if is_left else (self._right, self._left)
         if self._at_most_one_match(is_left=is_left):
             return self._inner().project(range(width) if is_left else range(width, width + len(side.types)))
+        if is_left and self._pairs and self._is_few_and_distinct():
+            return self._distinct_matched()
         if self._residual:
             own, keys = self._match_columns(is_left=is_left)
             null_safe = [True] * len(own)
         else:
             own = [p.left if is_left else p.right for p in self._pairs]
-            others = _with_keys(other, [p.right if is_left else p.left for p in self._pairs])
-            keys = others.stream.project(others.key)
+            keys = self._keys(other, [p.right if is_left else p.left for p in self._pairs])
             null_safe = [p.null_safe for p in self._pairs]
-            unmatchable = _not_null(keys.types, self._pairs)
-            keys = keys.filter(unmatchable) if unmatchable else keys
         distinct = side.into.stream(Distinct(keys.position(), keys.types))
         on = [
             EquiPair(mine, Column(i, t), safe)
             for i, (mine, t, safe) in enumerate(zip(own, distinct.types, null_safe, strict=True))
         ]
         return join_on_keys(side, distinct, on, self._facts.indexes).project(range(len(side.types)))
+
+    def _keys(self, side: Stream, exprs: Sequence[Expr]) -> Stream:
+        """The values of a side's keys, but for those that match nothing."""
+        keys = _with_keys(side, exprs)
+        values = keys.stream.project(keys.key)
+        unmatchable = _not_null(values.types, self._pairs)
+        return values.filter(unmatchable) if unmatchable else values
+
+    def _is_few_and_distinct(self) -> bool:
+        """Whether the left side is likely small, and the different ones of its rows, as often as they come, are it."""
+        unique = bool(self._facts.left) and not any(ambiguous(t) for t in self._left.types)
+        return unique and self._facts.left_filtered
+
+    def _distinct_matched(self) -> Stream:
+        """``_matched`` of a left side without duplicates: the different left rows of the inner join."""
+        width = len(self._left.types)
+        if self._residual or self._kind not in (JoinKind.SEMI, JoinKind.ANTI):  # the inner join is there anyway
+            pairs = self._inner()
+        else:
+            right = self._keys(self._right, [p.right for p in self._pairs])
+            on = [EquiPair(p.left, Column(i, p.right.type), p.null_safe) for i, p in enumerate(self._pairs)]
+            pairs = join_on_keys(self._left, right, on, self._facts.indexes)
+        rows = pairs.project(range(width))
+        return rows.into.stream(Distinct(rows.position(), rows.types))
 
     def _at_most_one_match(self, *, is_left: bool) -> bool:
         """Whether the other side's key columns are unique, so that the inner join has no row of this side twice."""

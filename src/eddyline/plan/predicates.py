@@ -26,10 +26,11 @@ from eddyline.expr.ir import (
     rewrite,
 )
 from eddyline.expr.properties import can_fail
-from eddyline.repr.types import Kind, SqlType, shows_blanks
+from eddyline.repr.types import Kind, SqlType, element_type, is_array, shows_blanks
 
 __all__ = [
     "COMPARISONS",
+    "ambiguous",
     "conjuncts",
     "fallible",
     "image_blind",
@@ -95,14 +96,17 @@ def image_blind(expr: Expr) -> bool:
     stack = [(expr, False)]
     while stack:
         node, compared = stack.pop()
-        if isinstance(node, Column) and not compared and _ambiguous(node.type):
+        if isinstance(node, Column) and not compared and ambiguous(node.type):
             return False
         inside = isinstance(node, Call) and (node.func in COMPARISONS or node.func in _NULL_TESTS)
         stack.extend((child, inside) for child in children(node))
     return True
 
 
-def _ambiguous(sql_type: SqlType) -> bool:
+def ambiguous(sql_type: SqlType) -> bool:
+    """Whether values that SQL calls equal may differ."""
+    if is_array(sql_type):
+        return ambiguous(element_type(sql_type))
     if sql_type.kind is Kind.NUMERIC:
         return sql_type.scale is None
     return sql_type.kind in _AMBIGUOUS or shows_blanks(sql_type)

@@ -18,5 +18,6 @@
 
 ``input`` is a ``Stream`` and ``output`` an ``Output`` where nothing else is said.  Rows must already be on the worker
 that owns their key: Arrange and Reduce by the hash of the key columns, TopK by that of the group columns, Distinct
-and Threshold by that of the whole row.  ``operators.arrange.new_arrangement(layout, context)`` makes the traces.
+and Threshold by that of the whole row.  ``operators.arrange.new_arrangement(layout, context)`` makes the traces;
+``ArrangeOperator.meet`` tells it of the other side of the only join that reads it (``operators.partner``).
 """

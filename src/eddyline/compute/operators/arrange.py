@@ -5,18 +5,20 @@ I1  the output's frontier is never past the traces' uppers;
 I2  where one time has more rows than a piece, its runs but the last enter the trace ahead of the seal, with the
     bounds [t, t): the trace's upper is t, and no reader below it sees them.  Merging is paid as rows come in.  A
     snapshot waits until its last morsel is there and is then built as one run, step by step (``trace.bulk``), unless
-    its keys' hashes are too unevenly spread for small steps;
+    its keys' hashes are too unevenly spread for small steps; rows that its only reader does not ask for stay out
+    (``operators.partner``);
 I3  the first interval's upper is past as_of.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from functools import cache
 
 import numpy as np
 
 from eddyline.compute.context import OperatorContext
+from eddyline.compute.operators.partner import Partner, fetch
 from eddyline.compute.operators.stash import Stash
 from eddyline.compute.state_size import StateSize, size_of_traces
 from eddyline.compute.stream import ArrangedOutput, Arrangement, Sealed, Stream
@@ -24,6 +26,7 @@ from eddyline.repr.batch import Batch
 from eddyline.repr.rowerror import ERR_TYPES
 from eddyline.repr.time import Frontier
 from eddyline.trace.bulk import RunBuilder
+from eddyline.trace.reserve import divide
 from eddyline.trace.run import Layout, Run, build_run
 from eddyline.trace.trace import Trace
 
@@ -55,7 +58,7 @@ class ArrangeOperator:
     ) -> None:
         self.name = name
         self._input = input
-        self._layout = layout
+        self.layout = layout
         self._output = output
         assert isinstance(output.arrangement, Arrangement), "only its one writer's traces can be written"
         self._arrangement = output.arrangement
@@ -72,10 +75,25 @@ class ArrangeOperator:
         #: small batches of updates at as_of that are to be added as one
         self._morsel: list[Batch] = []
         self._morsel_rows = 0
+        #: whose keys decide over the snapshot's rows; None once they have
+        self._partner: Partner | None = None
+        #: the snapshot's batches until then
+        self._collected: list[Batch] = []
+        self._dividing: Generator[int, None, None] | None = None
+        self.snapshot_rows = 0
         #: runs of the interval to be sealed next; they are in the trace already
         self._runs: list[Run] = []
         #: the interval being sealed runs up to here; the output's frontier when none is
         self._target = output.frontier
+
+    def meet(self, partner: Partner) -> None:
+        """Before the first step, if one join alone reads the arrangement, by a key that has columns."""
+        self._partner = partner
+
+    @property
+    def snapshot_closed(self) -> bool:
+        """Whether nothing is added to the snapshot any more."""
+        return self._target > self._context.as_of
 
     def step(self) -> bool:
         moved = self._take()
@@ -86,7 +104,7 @@ class ArrangeOperator:
             self._error_stash.seal(self._target)
             self._errors = self._closed_errors()
             moved = True
-        if self._target > self._output.frontier:
+        if self._target > self._output.frontier and not self._is_waiting():
             if self._snapshot is None or self._build_some(self._snapshot):
                 self._seal_some()
             moved = True
@@ -94,18 +112,25 @@ class ArrangeOperator:
 
     def pending(self) -> bool:
         source, frontier = self._input, self._output.frontier
-        if source.updates or source.errors or self._target > frontier:
+        if source.updates or source.errors:
             return True
+        if self._target > frontier:
+            return not self._is_waiting()
         return source.frontier > frontier and source.frontier > self._context.as_of
 
     def state_size(self) -> StateSize:
         held = size_of_traces((self._arrangement.oks, self._arrangement.errs))
         waiting = 0 if self._snapshot is None else self._snapshot.nbytes
+        waiting += sum(batch.nbytes for batch in self._collected)
+        if self._arrangement.reserve is not None:
+            waiting += self._arrangement.reserve.nbytes
         return held._replace(capacity=held.capacity + waiting)
 
     def close(self) -> None:
         self._morsel.clear()
-        self._snapshot = None
+        self._collected.clear()
+        self._dividing = None
+        self._snapshot = self._arrangement.reserve = None
         self._runs.clear()
 
     def _may_open(self) -> bool:
@@ -136,7 +161,7 @@ class ArrangeOperator:
     def _add_to_snapshot(self, batch: Batch) -> None:
         """Large batches as they are, by reference; small ones together."""
         if len(batch) >= self._piece_rows:
-            self._snapshot_of_hydration().add(batch)
+            self._collect(batch)
             return
         self._morsel.append(batch)
         self._morsel_rows += len(batch)
@@ -145,16 +170,53 @@ class ArrangeOperator:
 
     def _flush_morsel(self) -> None:
         if self._morsel_rows:
-            self._snapshot_of_hydration().add(Batch.concat(self._layout.types, self._morsel))
+            self._collect(Batch.concat(self.layout.types, self._morsel))
         self._morsel = []
         self._morsel_rows = 0
+
+    def _collect(self, batch: Batch) -> None:
+        self.snapshot_rows += len(batch)
+        if self._partner is not None:
+            self._collected.append(batch)
+        else:
+            self._snapshot_of_hydration().add(batch)
 
     def _snapshot_of_hydration(self) -> RunBuilder:
         assert self._snapshot is not None, "updates at as_of come before it is sealed"
         return self._snapshot
 
+    def _is_waiting(self) -> bool:
+        """Whether the snapshot is all there, and the keys of the other side are to come first."""
+        if self._partner is None or self._dividing is not None:
+            return False
+        return self._partner.is_awaited(self.snapshot_rows)
+
+    def _divide_some(self, partner: Partner, snapshot: RunBuilder) -> bool:
+        """One step of choosing the rows that are built; True once they are in ``snapshot``."""
+        if self._dividing is None:
+            self._dividing = self._divide(partner, snapshot)
+        if next(self._dividing, None) is not None:
+            return False
+        self._dividing = self._partner = None
+        return True
+
+    def _divide(self, partner: Partner, snapshot: RunBuilder) -> Generator[int, None, None]:
+        keys = partner.keys(self.snapshot_rows)
+        batches, self._collected = self._collected, []
+        if keys is None:
+            for batch in batches:
+                snapshot.add(batch)
+                yield len(batch)
+            return
+        context = self._context
+        self._arrangement.reserve = yield from divide(
+            self.layout, context.hasher, context.as_of, keys, batches, snapshot.add, keep=not context.single_time
+        )
+
     def _build_some(self, snapshot: RunBuilder) -> bool:
         """One step of putting the snapshot into the trace; True once it is there."""
+        if self._partner is not None and not self._divide_some(self._partner, snapshot):
+            return False
         trace, as_of = self._arrangement.oks, self._context.as_of
         if snapshot.rows > self._piece_rows and not snapshot.skewed:
             if snapshot.work(self._piece_rows):
@@ -173,7 +235,8 @@ class ArrangeOperator:
     def _insert_ahead(self, batch: Batch, time: int) -> None:
         """Puts a part of the updates of ``time`` in, before the time is sealed."""
         lower, since = Frontier(time), self._arrangement.oks.since
-        built = build_run(batch, self._layout, self._context.hasher, lower=lower, upper=Frontier(time + 1), since=since)
+        built = build_run(batch, self.layout, self._context.hasher, lower=lower, upper=Frontier(time + 1), since=since)
+        self._fetch_retracted(built)
         self._put_ahead(built.rebounded(lower, lower), time)
 
     def _put_ahead(self, run: Run | None, time: int) -> None:
@@ -207,10 +270,9 @@ class ArrangeOperator:
         trace = self._arrangement.oks
         run: Run | None = None
         if batch is not None and len(batch):
-            run = build_run(
-                batch, self._layout, self._context.hasher, lower=trace.upper, upper=upper, since=trace.since
-            )
+            run = build_run(batch, self.layout, self._context.hasher, lower=trace.upper, upper=upper, since=trace.since)
         if run is not None and len(run):
+            self._fetch_retracted(run)
             trace.insert(run)
             self._runs.append(run)
         else:
@@ -218,6 +280,13 @@ class ArrangeOperator:
         errors = self._seal_errors(upper)
         self._output.seal(Sealed(tuple(self._runs), errors, self._output.frontier, upper))
         self._runs = []
+
+    def _fetch_retracted(self, run: Run) -> None:
+        """Puts what the run takes back of the reserve's rows into the trace, where the two cancel."""
+        reserve = self._arrangement.reserve
+        if reserve is not None and run.retractions:
+            for _ in fetch(self._arrangement, reserve, run.key_hashes[run.diffs < 0], self._context):
+                continue
 
     def _closed_errors(self) -> Batch:
         if self._error_stash.exhausted():

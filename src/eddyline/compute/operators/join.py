@@ -9,7 +9,9 @@ I1  a trace is read only below the frontier that this operator's own queue of th
 I2  the trace of an input is held one time below what both inputs have consumed.  Compaction then never moves a
     consumed update to the consumed frontier or past it (so I1 can tell by time alone), nor past the times that the
     other input has yet to bring (so the later of two times is exact);
-I3  an input that is complete has no more to probe with, so the hold on the other one's trace is dropped.
+I3  an input that is complete has no more to probe with, so the hold on the other one's trace is dropped;
+I4  rows that an input's arrangement has in reserve (``operators.partner``) have keys that the other one's first
+    interval does not have: before a later interval is matched, the rows of its keys are fetched.
 """
 
 from __future__ import annotations
@@ -24,7 +26,8 @@ from eddyline.compute.context import OperatorContext
 from eddyline.compute.frozen import FrozenHandle
 from eddyline.compute.operators.join_changes import Changes, JoinChanges
 from eddyline.compute.operators.mfp import send_through
-from eddyline.compute.stream import ArrangedStream, Output
+from eddyline.compute.operators.partner import fetch
+from eddyline.compute.stream import ArrangedStream, Arrangement, Output
 from eddyline.expr.ir import Mfp
 from eddyline.expr.one_side import one_side
 from eddyline.plan.dataflow import Join
@@ -33,6 +36,7 @@ from eddyline.repr.rowerror import ERR_TYPES
 from eddyline.repr.taking import take_values
 from eddyline.repr.time import EMPTY, MIN_TIME, Frontier
 from eddyline.repr.types import SqlType
+from eddyline.trace.run import Uint64s
 from eddyline.trace.snapshot import Matches, Snapshot
 from eddyline.trace.trace import TraceHandle
 
@@ -50,7 +54,10 @@ class _Side:
         split = one_side(node.mfp, *((own, theirs) if is_left else (theirs, own)), is_left=is_left)
         matched = tuple(theirs[c] for c in split.other)
         self.is_left = is_left
+        self._context = context
         self.stream = stream
+        #: None: a read's snapshot of an index, which has no reserve
+        self._arrangement = stream.arrangement if isinstance(stream.arrangement, Arrangement) else None
         self.consumed: Frontier = Frontier(MIN_TIME)
         self.changes = JoinChanges(trace.layout, split.own, context)
         self.key_types: tuple[SqlType, ...] = tuple(trace.layout.types[k] for k in trace.layout.key)
@@ -65,10 +72,18 @@ class _Side:
     def snapshot(self) -> Snapshot | None:
         return None if self.handle is None else self.handle.snapshot()
 
+    def fetch(self, hashes: Uint64s) -> Iterator[int]:
+        """Gets the rows with those key hashes from the arrangement's reserve into its trace."""
+        arrangement = self._arrangement
+        if arrangement is not None and arrangement.reserve is not None:
+            yield from fetch(arrangement, arrangement.reserve, hashes, self._context)
+
     def close(self) -> None:
         if self.handle is not None:
             self.handle.close()
             self.handle = None
+        if self._arrangement is not None:
+            self._arrangement.reserve = None  # nobody will ask for it
 
 
 def _first_rows(side: _Side) -> int:
@@ -143,11 +158,15 @@ class JoinOperator:
         other = self._right if side is self._left else self._left
         if sealed.errors is not None:
             self._output.send_errors(sealed.errors.advanced(self._context.as_of))
-        snapshot = other.snapshot() if sealed.runs and other.consumed > MIN_TIME else None
-        if snapshot is not None:
+        if sealed.runs and other.consumed > MIN_TIME and other.handle is not None:
+            is_first = side.consumed == MIN_TIME
             for changes in side.changes.of(sealed):
                 yield len(changes.batch)
-                yield from self._match(side, changes, snapshot, other.consumed)
+                if not is_first:
+                    yield from other.fetch(changes.hashes)
+                snapshot = other.snapshot()
+                if snapshot is not None:
+                    yield from self._match(side, changes, snapshot, other.consumed)
         side.consumed = sealed.upper
         self._settle()
 

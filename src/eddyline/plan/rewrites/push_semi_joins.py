@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from eddyline.expr.ir import columns_of, map_columns
 from eddyline.plan.facts import CatalogFacts
+from eddyline.plan.filtered import is_filtered
 from eddyline.plan.predicates import fallible
-from eddyline.plan.relation import Filter, Join, JoinKind, Project, Relation
-from eddyline.plan.traverse import post_order, rewrite_top_down
+from eddyline.plan.relation import Join, JoinKind, Project, Relation
+from eddyline.plan.traverse import rewrite_top_down
 
 __all__ = ["push_semi_joins"]
 
@@ -25,7 +26,7 @@ def _push(node: Relation) -> Relation:
     if not isinstance(node, Join) or node.kind not in (JoinKind.SEMI, JoinKind.ANTI):
         return node
     # A condition that may fail must not see rows that the join would have dropped.
-    if any(fallible(p) for p in node.on) or not _is_filtered(node.right):
+    if any(fallible(p) for p in node.on) or not is_filtered(node.right):
         return node
     return _before_joins(node)
 
@@ -56,9 +57,9 @@ def _into_input(semi: Join, join: Join) -> Relation:
     read = frozenset(c for p in semi.on for c in columns_of(p) if c < width)
     if not read:
         return semi
-    if max(read) < left_width and not _is_filtered(join.right):
+    if max(read) < left_width and not is_filtered(join.right):
         own, other_width, first = join.left, left_width, 0
-    elif min(read) >= left_width and not _is_filtered(join.left):
+    elif min(read) >= left_width and not is_filtered(join.left):
         own, other_width, first = join.right, len(join.right.types), left_width
     else:
         return semi
@@ -69,11 +70,3 @@ def _into_input(semi: Join, join: Join) -> Relation:
     pushed = _before_joins(Join(semi.kind, own, semi.right, tuple(map_columns(p, below) for p in semi.on)))
     left, right = (pushed, join.right) if own is join.left else (join.left, pushed)
     return Join(JoinKind.INNER, left, right, join.on)
-
-
-def _is_filtered(relation: Relation) -> bool:
-    """Whether it may be far smaller than what it is made from."""
-    return any(
-        isinstance(node, Filter) or (isinstance(node, Join) and node.kind in (JoinKind.SEMI, JoinKind.ANTI))
-        for node in post_order(relation)
-    )
