@@ -64,7 +64,7 @@ class Joined:
         streams = [edge.connect() for edge in self.edges]
         self.arranging[0].meet(Partner(streams[1], self.arranging[1], ctx, is_first=True))
         self.arranging[1].meet(Partner(streams[0], self.arranging[0], ctx, is_first=False))
-        return [*self.arranging, JoinOperator("j", *streams, self._node, output, ctx), _Watch(self)]
+        return [*self.arranging, JoinOperator("j", streams[0], streams[1], self._node, output, ctx), _Watch(self)]
 
     def reserved(self) -> int:
         reserves = [edge.arrangement.reserve for edge in self.edges]  # type: ignore[union-attr]  # own ones, never frozen

@@ -159,7 +159,7 @@ class JoinOperator:
         if sealed.errors is not None:
             self._output.send_errors(sealed.errors.advanced(self._context.as_of))
         if sealed.runs and other.consumed > MIN_TIME and other.handle is not None:
-            is_first = side.consumed == MIN_TIME
+            is_first = side.consumed == Frontier(MIN_TIME)
             for changes in side.changes.of(sealed):
                 yield len(changes.batch)
                 if not is_first:
