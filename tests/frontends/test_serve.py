@@ -55,8 +55,8 @@ class Server:
 
 
 @contextmanager
-def serving(*arguments: str) -> Iterator[Server]:
-    command = [sys.executable, "-m", "eddyline", "serve", *arguments]
+def serving(*arguments: str, started: tuple[str, ...] = ("-m", "eddyline")) -> Iterator[Server]:
+    command = [sys.executable, *started, "serve", *arguments]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=dict(os.environ))
     try:
         yield Server(process)
@@ -110,6 +110,24 @@ def test_it_serves_clients_and_watchers_and_ends_on_sigterm() -> None:
         records = [json.loads(line) for line in server.lines if line.startswith("{")]
         (failed,) = [r for r in records if r.get("sqlstate") == "22012"]
         assert failed["message"] == "division by zero" and failed["statement"] == f"{failed['process']}.2"
+
+
+_COUNTING = """
+import atexit, gc, sys
+from eddyline.frontends.command_line import main
+aside = gc.get_freeze_count
+atexit.register(lambda: print("set aside", aside(), "of", aside() + len(gc.get_objects()), file=sys.stderr))
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+def test_full_collections_leave_out_what_the_server_has_loaded() -> None:
+    with serving("--listen", "127.0.0.1:0", started=("-c", _COUNTING)) as server:
+        server.wait_for(r"psql -h")
+        assert server.end() == 0
+    (line,) = [line for line in server.lines if line.startswith("set aside")]
+    aside, there = map(int, re.findall(r"\d+", line))
+    assert aside > 0.8 * there > 0
 
 
 def test_a_directory_is_served_by_one_server_at_a_time_and_kept(tmp_path: Path) -> None:

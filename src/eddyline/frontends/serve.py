@@ -24,6 +24,7 @@ from eddyline.adapter.memory_size import bytes_of, memory_size
 from eddyline.adapter.memory_use import ServerMemory, can_be_watched, usual_limit
 from eddyline.adapter.provisioning import Provisioning
 from eddyline.adapter.restoring import open_engine
+from eddyline.compute.process_settings import set_aside
 from eddyline.errors import Error, make_error
 from eddyline.frontends.http_status import Answer, HttpStatusServer
 from eddyline.frontends.pgwire.passwords import Passwords
@@ -322,6 +323,7 @@ class _Served:
             provisioning=apart,
             server_memory=config.memory,
         )
+        await asyncio.to_thread(set_aside)  # the process is the server's own: no full collection stops reads for long
         host, port = await self._wire.start()
         self._ready = True
         where = "memory" if config.data is None else f"directory {config.data}"
