@@ -218,6 +218,8 @@ def relation(plan: rel.Relation, tables: Mapping[str, Bag], names: Mapping[str, 
             return names[plan.name]
         case rel.Let():
             return relation(plan.body, tables, {**names, plan.name: of(plan.value)})
+        case rel.Recursive():
+            raise NotImplementedError("plans have no recursion once they are unrolled")
         case rel.Project():
             return _each(of(plan.input), lambda row: tuple(row[c] for c in plan.columns))
         case rel.Map():
@@ -313,6 +315,8 @@ def _operator(
             return tables[indexes[op.id]]
         case df.ConstantSource():
             return Counter(op.rows)
+        case df.BatchSource():
+            raise NotImplementedError("rows at hand are put in when a plan is run")
         case df.MapFilterProject():
             return apply_mfp(op.mfp, outputs[op.input])
         case df.FlatMap():

@@ -46,13 +46,20 @@ CASES = {
     "MERGE": "MERGE INTO t USING t s ON true WHEN MATCHED THEN DELETE",
     "CREATE DATABASE": "CREATE DATABASE x",
     "DEFERRABLE": "BEGIN DEFERRABLE",
-    "a recursive query": "WITH RECURSIVE r AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM r) SELECT * FROM r",
+    "a recursive query in a view": "CREATE MATERIALIZED VIEW m AS WITH RECURSIVE r AS "
+    "(SELECT 1 AS n UNION ALL SELECT n + 1 FROM r WHERE n < 9) SELECT * FROM r",
+    "a recursive query in a subscription": "SUBSCRIBE TO (WITH RECURSIVE r AS "
+    "(SELECT 1 AS n UNION ALL SELECT n + 1 FROM r WHERE n < 9) SELECT * FROM r)",
+    "SEARCH": "WITH RECURSIVE r AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM r WHERE n < 9) "
+    "SEARCH DEPTH FIRST BY n SET o SELECT * FROM r",
+    "CYCLE": "WITH RECURSIVE r AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM r WHERE n < 9) "
+    "CYCLE n SET c USING p SELECT * FROM r",
     "function random": "SELECT random()",
     "function gen_random_uuid": "SELECT gen_random_uuid()",
     "function clock_timestamp": "SELECT clock_timestamp()",
     "function timeofday": "SELECT timeofday()",
     "function to_char": "SELECT to_char(now(), 'YYYY')",
-    "function set_config": "SELECT set_config('search_path', 'public', false)",
+    "function set_config": "SELECT set_config('search_path', 'other', false)",
     "function pg_sleep": "SELECT pg_sleep(1)",
     "function pg_cancel_backend": "SELECT pg_cancel_backend(1)",
     "function pg_terminate_backend": "SELECT pg_terminate_backend(1)",

@@ -196,7 +196,7 @@ def test_standalone_expression_refuses_subqueries_and_aggregates() -> None:
         ("SELECT B'101'", "bit string"),
         ("SELECT x FROM a ORDER BY x USING <", "USING"),
         ("SELECT x FROM a GROUP BY DISTINCT ROLLUP (x)", "GROUP BY DISTINCT"),
-        ("WITH RECURSIVE w AS (SELECT 1 UNION ALL SELECT * FROM w) SELECT * FROM w", "recursive"),
+        ("WITH RECURSIVE w AS (SELECT 1 UNION ALL SELECT * FROM w) CYCLE a SET b USING c TABLE w", "CYCLE"),
         ("WITH w AS (DELETE FROM a RETURNING x) SELECT * FROM w", "data-modifying"),
         ("SELECT * FROM ROWS FROM (generate_series(1, 2), generate_series(1, 2))", "ROWS FROM"),
         ("SELECT generate_series(1, 2), generate_series(1, 3)", "set-returning"),

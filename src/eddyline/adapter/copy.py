@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
+from eddyline.adapter.answer import read_rows
 from eddyline.adapter.copy_from import copy_from
 from eddyline.adapter.copy_to import copy_to
 from eddyline.adapter.finishing import finishing
 from eddyline.adapter.outcome import Outcome, ResultSet
 from eddyline.adapter.pending_reads import answer_with_pending, reads_pending
-from eddyline.adapter.read import ReadContext, read_rows
+from eddyline.adapter.read import ReadContext
 from eddyline.adapter.read_plan import plan_read
 from eddyline.errors import unsupported
 from eddyline.expr.ir import Literal

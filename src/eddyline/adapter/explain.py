@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from eddyline.adapter.define import maintained_relation
 from eddyline.adapter.outcome import ResultSet
 from eddyline.adapter.read import ReadAnswer
-from eddyline.adapter.read_plan import ReadPlan, plan_read
+from eddyline.adapter.read_plan import ReadPlan, RecursionPlan, plan_read
 from eddyline.errors import unsupported
 from eddyline.expr.text_io import literal_array
 from eddyline.plan.explain import Names, explain_finishing, explain_query, explain_relation, used_indexes
@@ -66,9 +67,8 @@ def explain_analyzed(statement: Explain, run: Analyzed, catalog: CatalogView) ->
     select, answer = statement.statement, run.answer
     assert isinstance(select, Select)
     plan, phases = answer.plan, answer.phases
-    text = explain_query(plan.relation, plan.facts.indexes, _names(catalog), plan.stored_keys)
     finishing = _finishing(select)
-    lines = text.splitlines() + ([] if finishing is None else finishing.splitlines())
+    lines = _plan_text(plan, _names(catalog)).splitlines() + ([] if finishing is None else finishing.splitlines())
     lines.append(f"Time: {_time(answer.at)}, {run.isolation}")
     lines.append(f"Runtime: {phases.runtime}, lane: {phases.lane}")
     lines.append(f"Rows: {run.rows}")
@@ -131,8 +131,29 @@ def _statement_plan(statement: Explain, catalog: CatalogView, names: Names) -> s
 
 def _query_plan(relation: Relation, catalog: CatalogView, names: Names) -> str:
     plan = plan_read(relation, catalog)
-    text = explain_query(plan.relation, plan.facts.indexes, names, plan.stored_keys)
-    return "\n".join([text, *_elsewhere(relation, catalog, plan)])
+    return "\n".join([_plan_text(plan, names), *_elsewhere(relation, catalog, plan)])
+
+
+def _plan_text(plan: ReadPlan, names: Names) -> str:
+    """Recursive queries first, each with its first round and what makes a round of the one before."""
+    names = _with_recursions(names, plan.recursions) if plan.recursions else names
+    parts = []
+    for recursion in plan.recursions:
+        end = "a round is empty" if recursion.every else "a round has nothing new"
+        parts += [
+            f"Recursive query {recursion.label}",
+            _indented(_plan_text(recursion.base, names)),
+            f"  then, until {end}",
+            _indented(_indented(_plan_text(recursion.step, names))),
+        ]
+    return "\n".join([*parts, explain_query(plan.relation, plan.facts.indexes, names, plan.stored_keys)])
+
+
+def _with_recursions(names: Names, recursions: Sequence[RecursionPlan]) -> Names:
+    """``names`` and those of recursive queries, as a whole and in rounds."""
+    labels = {r.id: r.label for r in recursions} | {r.round_id: f"{r.label}, the round before" for r in recursions}
+    columns = {id: r.columns for r in recursions for id in (r.id, r.round_id)}
+    return Names(lambda i: labels.get(i) or names.object_name(i), lambda i: columns.get(i) or names.columns(i))
 
 
 def _elsewhere(relation: Relation, catalog: CatalogView, plan: ReadPlan) -> list[str]:
@@ -150,8 +171,11 @@ def _elsewhere(relation: Relation, catalog: CatalogView, plan: ReadPlan) -> list
 
 
 def _read(plan: ReadPlan) -> list[IndexFacts]:
-    used = used_indexes(plan.relation, plan.facts.indexes, plan.stored_keys) if plan.facts.indexes else ()
-    return [facts for facts in plan.facts.indexes if facts.id in used]
+    found: list[IndexFacts] = []
+    for part in plan.parts():
+        used = used_indexes(part.relation, part.facts.indexes, part.stored_keys) if part.facts.indexes else ()
+        found += [facts for facts in part.facts.indexes if facts.id in used and facts not in found]
+    return found
 
 
 def _object_plan(item: CatalogItem, catalog: CatalogView, names: Names) -> str:

@@ -12,8 +12,9 @@ from dataclasses import replace
 
 import numpy as np
 
+from eddyline.adapter.answer import answer_read
 from eddyline.adapter.overlay import overlaid
-from eddyline.adapter.read import ReadAnswer, ReadContext, answer_read
+from eddyline.adapter.read import ReadAnswer, ReadContext
 from eddyline.adapter.read_plan import ReadPlan, at_the_moment, base_tables, plan_read
 from eddyline.errors import DataError
 from eddyline.expr.ir import Literal

@@ -50,6 +50,8 @@ def quick_lookup(engine: Engine, cluster: Cluster | None, prepared: Prepared) ->
         return None
     if plan is None or plan.clocked:
         return None
+    if plan.recursions:
+        return None
     query = statement.query
     limited = query.limit is not None and not isinstance(query.limit, Literal)
     if limited or query.offset is not None or not 0 < len(query.types) <= _MOST_COLUMNS:

@@ -9,9 +9,9 @@ from __future__ import annotations
 import itertools
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
 import msgspec
@@ -27,12 +27,13 @@ from eddyline.adapter.setting_values import SERIALIZABLE
 from eddyline.adapter.transaction import Transaction
 from eddyline.adapter.waiter import Waiter
 from eddyline.controller.controller import Collections, Controller
-from eddyline.errors import DatabaseError, NoLongerReadableError, OperationalError, make_error, unsupported
+from eddyline.errors import DatabaseError, NoLongerReadableError, OperationalError, make_error
 from eddyline.expr.ir import CLOCK, Call, Literal, Mfp, SortKey
 from eddyline.expr.mfp import apply_mfp
 from eddyline.plan.column_names import name_operators
 from eddyline.plan.dataflow import (
     Arrange,
+    BatchSource,
     DataflowClass,
     DataflowDescription,
     ExportIndex,
@@ -46,7 +47,6 @@ from eddyline.plan.lookup_join import LookupJoin, peeks_of
 from eddyline.plan.lower import lower
 from eddyline.plan.parameters import substitute_parameters
 from eddyline.plan.relation import Relation
-from eddyline.plan.traverse import gets
 from eddyline.protocol.messages import Peek, PeekResponse
 from eddyline.protocol.read_costs import UNBOUNDED, PeekPhases, ReadBounds
 from eddyline.repr.batch import Batch
@@ -62,11 +62,15 @@ __all__ = [
     "ObjectDroppedError",
     "ReadAnswer",
     "ReadContext",
-    "answer_read",
+    "answer_at",
+    "answer_plan",
+    "check_there",
     "choose_time",
+    "fixed_plan",
     "held_time",
     "imported",
-    "read_rows",
+    "on_this_thread",
+    "wait_closed",
 ]
 
 _transient_ids = itertools.count(1)
@@ -74,6 +78,9 @@ _WAIT_SLICE_S = 0.05
 #: how long a read waits for its index by itself, before it has the replica wait: maintenance that keeps up takes less
 SEAL_WAIT_S: Final = 0.05
 _DROPPED = "an object of the statement was dropped meanwhile"
+#: more rows at hand than these are not looked through for a few that are joined by lookups
+_WALKED_ROWS: Final = 4096
+_NOTHING: Final[Mapping[str, Batch]] = {}
 
 
 class Interrupt:
@@ -193,10 +200,11 @@ class FirstRows(NamedTuple):
 
 
 class _Wanted(NamedTuple):
-    """What a read may take, and which rows are enough (None: all)."""
+    """What a read may take, and which rows are enough (None: all).  ``at_hand``: rows that it reads as collections."""
 
     bounds: ReadBounds
-    first: FirstRows | None
+    first: FirstRows | None = None
+    at_hand: Mapping[str, Batch] = _NOTHING
 
     @property
     def limit(self) -> int | None:
@@ -207,46 +215,7 @@ class _Wanted(NamedTuple):
         return () if self.first is None else self.first.order
 
 
-def read_rows(
-    context: ReadContext,
-    plan: ReadPlan,
-    relation: Relation,
-    parameters: Sequence[Literal],
-    *,
-    as_of: Time | None = None,
-    first: FirstRows | None = None,
-) -> tuple[Batch, Time]:
-    """As ``answer_read``, for rows that the statement goes on with and are no result: they have no largest size."""
-    bounds = ReadBounds(memory=context.bounds.memory)
-    answer = answer_read(context, plan, relation, parameters, bounds=bounds, as_of=as_of, first=first)
-    return answer.rows, answer.at
-
-
-def answer_read(
-    context: ReadContext,
-    plan: ReadPlan,
-    relation: Relation,
-    parameters: Sequence[Literal],
-    *,
-    bounds: ReadBounds,
-    as_of: Time | None = None,
-    first: FirstRows | None = None,
-) -> ReadAnswer:
-    """Runs ``plan``.
-
-    ``first``: that they are enough, so that reading the others may be saved; more may come, in any order.
-    ``relation`` is what the plan was made from: where the time can't be read from indexes any more, it is planned again
-    over storage.  Raises what the rows raise; 22023 for an unreadable ``as_of``; 53200 and 54000 past ``bounds``;
-    57014; 58000.
-    """
-    if as_of is not None and any(map(is_log, gets(plan.relation))):
-        raise unsupported("AS OF with an introspection relation", hint="What a replica does is only known as it is.")
-    answer = _answer(context, plan, relation, parameters, bounds, as_of, first)
-    context.engine.metrics.read(answer.phases)
-    return answer
-
-
-def _answer(
+def answer_plan(
     context: ReadContext,
     plan: ReadPlan,
     relation: Relation,
@@ -255,10 +224,11 @@ def _answer(
     as_of: Time | None,
     first: FirstRows | None,
 ) -> ReadAnswer:
+    """See ``answer.answer_read``; the plan has no recursions."""
     if isinstance(plan.fast, ConstantPlan):
         start = time.perf_counter_ns()
         rows = constant_rows(plan, parameters, context.moment, context.catalog)
-        return ReadAnswer(rows, _time_without_tables(context, as_of), plan, _on_this_thread(start, len(rows)))
+        return ReadAnswer(rows, _time_without_tables(context, as_of), plan, on_this_thread(start, len(rows)))
     wanted = _Wanted(bounds, first)
     try:
         return _read_at(context, plan, parameters, as_of, wanted)
@@ -268,7 +238,30 @@ def _answer(
     return _read_at(context, plan_read(relation, context.catalog, use_indexes=False), parameters, as_of, wanted)
 
 
-def _on_this_thread(start_ns: int, rows: int) -> PeekPhases:
+def answer_at(
+    context: ReadContext,
+    plan: ReadPlan,
+    parameters: Sequence[Literal],
+    at: Time,
+    bounds: ReadBounds,
+    at_hand: Mapping[str, Batch],
+) -> ReadAnswer:
+    """Runs a plan without recursions of its own at a time whose collections are held.
+
+    ``at_hand``: the rows of those that it reads, by id; their diffs count.
+    """
+    return _read_at(context, plan, parameters, at, _Wanted(bounds, at_hand=at_hand))
+
+
+def fixed_plan(context: ReadContext, plan: ReadPlan, parameters: Sequence[Literal]) -> ReadPlan:
+    """``plan`` with parameters and clock put in, to be run many times in one statement."""
+    prepared = _prepared(context, plan, parameters)
+    if isinstance(prepared, PeekPlan):
+        return replace(plan, fast=prepared, join=None, operators=None, clocked=False, parameterised=False)
+    return replace(plan, fast=None, operators=prepared, clocked=False, parameterised=False)
+
+
+def on_this_thread(start_ns: int, rows: int) -> PeekPhases:
     return PeekPhases("none", "caller", walk_ns=time.perf_counter_ns() - start_ns, rows=rows)
 
 
@@ -281,7 +274,7 @@ def _read_at(
     context: ReadContext, plan: ReadPlan, parameters: Sequence[Literal], as_of: Time | None, wanted: _Wanted
 ) -> ReadAnswer:
     if as_of is not None:
-        _wait_closed(context, plan, as_of)
+        wait_closed(context, plan, as_of)
     if plan.join is not None:
         joined = _join_lookups(context, plan, plan.join, parameters, as_of, wanted)
         if joined is not None:
@@ -291,10 +284,17 @@ def _read_at(
         if prepared.from_storage:
             return _look_up_storage(context, plan, prepared, as_of)
         return _peek_index(context, plan, prepared, as_of, wanted)
+    if wanted.at_hand:
+        prepared = tuple(_at_hand(o, wanted.at_hand) for o in prepared)
     if wanted.order and wanted.limit is not None:
         top = TopK(len(prepared) - 1, (), wanted.order, wanted.limit, 0, prepared[-1].types)
         prepared = (*prepared, top)
     return _peek_one_shot(context, plan, prepared, as_of, wanted)
+
+
+def _at_hand(operator: Operator, rows: Mapping[str, Batch]) -> Operator:
+    found = rows.get(operator.id) if isinstance(operator, ImportSource) else None
+    return operator if found is None else BatchSource(found, operator.types)
 
 
 def _join_lookups(
@@ -312,6 +312,13 @@ def _join_lookups(
     with _time_held(context, tuple(dict.fromkeys(p.index for p in lookups)), stored, plan.tables, as_of) as at:
 
         def look(peek: PeekPlan) -> Batch | None:
+            at_hand = wanted.at_hand.get(peek.on)
+            if at_hand is not None:
+                if len(at_hand) > _WALKED_ROWS:
+                    return None
+                rows, errors = apply_mfp(peek.mfp, at_hand)
+                raise_first(errors)
+                return rows
             if peek.too_many():
                 return None
             if peek.from_storage:
@@ -321,7 +328,7 @@ def _join_lookups(
             return None if answer is None else _read_answer(answer, context, at, plan).rows
 
         rows = join_lookups(join, parameters, look)
-    return None if rows is None else ReadAnswer(rows, at, plan, _on_this_thread(start, len(rows)))
+    return None if rows is None else ReadAnswer(rows, at, plan, on_this_thread(start, len(rows)))
 
 
 def _look_up_storage(context: ReadContext, plan: ReadPlan, peek: PeekPlan, as_of: Time | None) -> ReadAnswer:
@@ -329,7 +336,7 @@ def _look_up_storage(context: ReadContext, plan: ReadPlan, peek: PeekPlan, as_of
     start = time.perf_counter_ns()
     with _time_held(context, (peek.on,), (peek.on,), plan.tables, as_of) as at:
         found = _stored_rows(context, peek, at)
-    return ReadAnswer(found, at, plan, _on_this_thread(start, len(found)))
+    return ReadAnswer(found, at, plan, on_this_thread(start, len(found)))
 
 
 @contextmanager
@@ -346,7 +353,7 @@ def _time_held(
         yield choose_time(context, engine.collections, collections, tables, as_of)
         return
     with engine.control() as controller:
-        _check_there(controller, collections)
+        check_there(controller, collections)
         holds = controller.acquire_holds(stored)
         try:
             at = choose_time(context, controller, collections, tables, as_of)
@@ -499,7 +506,7 @@ def held_time(
     as_of: Time | None,
 ) -> Iterator[Time]:
     """``choose_time`` with the collections held meanwhile: storage compacts on threads of its own."""
-    _check_there(controller, collections)
+    check_there(controller, collections)
     holds = controller.acquire_holds(collections)
     try:
         yield choose_time(context, controller, collections, tables, as_of)
@@ -507,7 +514,8 @@ def held_time(
         holds.close()
 
 
-def _check_there(controller: Controller, collections: Sequence[str]) -> None:
+def check_there(controller: Controller, collections: Sequence[str]) -> None:
+    """``ObjectDroppedError`` unless there are all of them."""
     if not all(controller.exists(c) for c in collections):
         raise ObjectDroppedError(_DROPPED)
 
@@ -552,7 +560,7 @@ def choose_time(
     return Time(max(written, since))
 
 
-def _wait_closed(context: ReadContext, plan: ReadPlan, as_of: Time) -> None:
+def wait_closed(context: ReadContext, plan: ReadPlan, as_of: Time) -> None:
     """A read in the future waits for the clock, then closes the time with an empty commit."""
     engine = context.engine
     while plan.tables and engine.store.tables_upper <= as_of:

@@ -3,27 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from eddyline.adapter.object_names import object_names
 from eddyline.adapter.system_catalog import SYSTEM_SCHEMAS
 from eddyline.errors import unsupported
-from eddyline.expr.ir import CLOCK, OF_THE_MOMENT, Call, Column, Expr, Literal, rewrite, walk
-from eddyline.plan.column_names import name_fast_path, name_lookup_join, name_operators
+from eddyline.expr.ir import CLOCK, OF_THE_MOMENT, Call, Column, Expr, Literal, Mfp, rewrite
+from eddyline.expr.ir import walk as parts_of
+from eddyline.plan.column_names import ObjectNames, ObjectOf, name_fast_path, name_lookup_join, name_operators
 from eddyline.plan.dataflow import Operator
 from eddyline.plan.facts import CatalogFacts, IndexFacts
-from eddyline.plan.fast_path import FastPath, fast_path
+from eddyline.plan.fast_path import FastPath, PeekPlan, fast_path, linear_over
 from eddyline.plan.inline import inline_views
 from eddyline.plan.lookup_join import LookupJoin, lookup_join
 from eddyline.plan.lower import lower
 from eddyline.plan.optimize import optimize
 from eddyline.plan.parameters import has_parameters, map_expressions
+from eddyline.plan.recursion import Recursion, Unrolled, has_recursion, unroll
 from eddyline.plan.relation import Constant, Relation
 from eddyline.plan.traverse import gets
+from eddyline.repr.ids import is_working
+from eddyline.repr.types import SqlType
 from eddyline.sql.catalog_view import CatalogItem, CatalogView, ItemKind
+from eddyline.sql.show_create import quoted
 
 __all__ = [
     "ReadPlan",
+    "RecursionPlan",
     "at_the_moment",
     "base_tables",
     "catalog_facts",
@@ -45,6 +52,8 @@ class ReadPlan:
     ``tables``: the base tables below, through views and materialized views.
     ``stored_keys``: primary keys, by which storage finds rows.
     ``clocked``: it reads something ``OF_THE_MOMENT``.
+    ``recursions``: whose rows it reads; each may read those before it.
+    ``walk``: what is done to each row of a recursion or a round, if that is all that it does.
     """
 
     relation: Relation
@@ -56,6 +65,29 @@ class ReadPlan:
     stored_keys: tuple[IndexFacts, ...]
     clocked: bool
     parameterised: bool
+    recursions: tuple[RecursionPlan, ...] = ()
+    walk: PeekPlan | None = None
+
+    def parts(self) -> Iterator[ReadPlan]:
+        """Itself, and the plans of its recursions."""
+        yield self
+        for recursion in self.recursions:
+            yield recursion.base
+            yield from recursion.step.parts()
+
+
+@dataclass(frozen=True, slots=True)
+class RecursionPlan:
+    """As ``plan.recursion.Recursion``, planned."""
+
+    id: str
+    round_id: str
+    base: ReadPlan
+    step: ReadPlan
+    every: bool
+    label: str
+    columns: tuple[str, ...]
+    types: tuple[SqlType, ...]
 
 
 def plan_read(
@@ -66,15 +98,69 @@ def plan_read(
     ``use_indexes`` False: from storage alone, every view computed.
     """
     cluster = catalog.cluster_id if cluster is None else cluster
+    unrolled = unroll(relation) if has_recursion(relation) else Unrolled((), relation)
+    return _plan_unrolled(unrolled, _Planning(catalog, cluster, use_indexes, object_names(catalog)))
+
+
+class _Planning(NamedTuple):
+    """For whom, and what columns are called."""
+
+    catalog: CatalogView
+    cluster: str | None
+    use_indexes: bool
+    names: ObjectOf
+
+    def knowing(self, recursions: Iterable[Recursion]) -> _Planning:
+        """With the columns of recursions, and of their rounds."""
+        own = {
+            id: ObjectNames(quoted(r.label), tuple(map(quoted, r.columns)))
+            for r in recursions
+            for id in (r.id, r.round_id)
+        }
+        return self._replace(names=lambda id: own.get(id) or self.names(id))
+
+
+def _plan_unrolled(unrolled: Unrolled, planning: _Planning) -> ReadPlan:
+    """``tables`` and what it depends on are of the whole."""
+    planning = planning.knowing(unrolled.recursions) if unrolled.recursions else planning
+    plan = _plan_plain(unrolled.body, planning)
+    if not unrolled.recursions:
+        return plan
+    recursions = tuple(
+        RecursionPlan(
+            r.id,
+            r.round_id,
+            _plan_plain(r.base, planning),
+            _plan_unrolled(r.step, planning),
+            r.every,
+            r.label,
+            r.columns,
+            r.types,
+        )
+        for r in unrolled.recursions
+    )
+    parts = [plan, *(part for r in recursions for part in (r.base, r.step))]
+    return replace(
+        plan,
+        recursions=recursions,
+        tables=tuple(sorted({table for part in parts for table in part.tables})),
+        clocked=any(part.clocked for part in parts),
+        parameterised=any(part.parameterised for part in parts),
+    )
+
+
+def _plan_plain(relation: Relation, planning: _Planning) -> ReadPlan:
+    catalog, cluster, use_indexes, names = planning
     facts = catalog_facts(relation, catalog, cluster) if use_indexes else _without_indexes(relation, catalog)
     definition = definitions(catalog, facts)
     optimized = optimize(inline_views(relation, definition), facts)
     stored_keys = tuple(_stored_keys(gets(optimized), catalog))
     fast = fast_path(optimized, facts.indexes, stored_keys)
+    chain = linear_over(optimized)
+    walk = None if chain is None or not is_working(chain[0].id) else _walk(chain[0].id, chain[1], names)
     clocked, parameterised = read_of_the_moment(optimized) is not None, has_parameters(optimized)
     fixed = fast is None and not clocked and not parameterised
     joined = None if fast is not None or clocked else lookup_join(optimized, facts.indexes, stored_keys)
-    names = object_names(catalog)
     operators: tuple[Operator, ...] | None = None
     if fixed:
         operators = lower(optimized, facts.indexes, unique_keys=facts.unique_keys, single_time=True)
@@ -89,7 +175,14 @@ def plan_read(
         stored_keys=stored_keys,
         clocked=clocked,
         parameterised=parameterised,
+        walk=walk,
     )
+
+
+def _walk(id: str, mfp: Mfp, names: ObjectOf) -> PeekPlan:
+    walk = name_fast_path(PeekPlan(id, id, (), None, mfp), names)
+    assert isinstance(walk, PeekPlan)
+    return walk
 
 
 def definitions(catalog: CatalogView, facts: CatalogFacts) -> Callable[[str], Relation | None]:
@@ -188,7 +281,7 @@ def read_of_the_moment(relation: Relation) -> str | None:
     found: set[str] = set()
 
     def look(expr: Expr) -> Expr:
-        found.update(e.func for e in walk(expr) if isinstance(e, Call) and e.func in OF_THE_MOMENT)
+        found.update(e.func for e in parts_of(expr) if isinstance(e, Call) and e.func in OF_THE_MOMENT)
         return expr
 
     map_expressions(relation, look)

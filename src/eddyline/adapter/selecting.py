@@ -5,13 +5,14 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 
+from eddyline.adapter.answer import answer_read
 from eddyline.adapter.as_of import time_asked
 from eddyline.adapter.computed_columns import late_columns
 from eddyline.adapter.explain import Analyzed, explain_analyzed
 from eddyline.adapter.finishing import Finishing, finishing
 from eddyline.adapter.outcome import Outcome, ResultSet
 from eddyline.adapter.pending_reads import answer_with_pending, reads_pending
-from eddyline.adapter.read import ReadAnswer, ReadContext, answer_read
+from eddyline.adapter.read import ReadAnswer, ReadContext
 from eddyline.adapter.read_plan import ReadPlan, plan_read
 from eddyline.errors import make_error, unsupported
 from eddyline.expr.ir import Literal, SortKey

@@ -164,7 +164,7 @@ def _only_statement(text: str) -> ParsedStatement | None:
 def _is_quick(prepared: Prepared) -> bool:
     """Whether what it reads is looked up by key, or constant."""
     plan = prepared.plan
-    if plan is None or plan.clocked:
+    if plan is None or plan.clocked or plan.recursions:
         return False
     match prepared.statement:
         case Select(as_of=None):

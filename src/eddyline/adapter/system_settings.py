@@ -98,6 +98,7 @@ SESSION_DEFAULTS = {
     "idle_in_transaction_session_timeout": _Setting("0", duration),
     "idle_session_timeout": _Setting("0", duration),
     "intervalstyle": _Setting("postgres", only("postgres")),
+    "jit": _Setting("off", only("off", "false", "no", "0")),
     "lock_timeout": _Setting("0", duration),
     MAX_RESULT_SIZE: _Setting("1GB", memory_size),
     MAX_SUBSCRIPTION_BACKLOG: _Setting("256MB", memory_size),

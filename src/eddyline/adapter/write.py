@@ -12,12 +12,13 @@ from collections.abc import Collection, Iterable, Sequence
 import numpy as np
 import pyarrow as pa
 
+from eddyline.adapter.answer import read_rows
 from eddyline.adapter.computed_columns import evaluate_columns, late_columns, raise_evaluation, without_clock
 from eddyline.adapter.constant_rows import constant_rows_of_each, is_one_row_of_parameters
 from eddyline.adapter.outcome import Outcome, ResultSet
 from eddyline.adapter.pending_keys import PendingKeys
 from eddyline.adapter.pending_reads import answer_with_pending, reads_pending
-from eddyline.adapter.read import ReadContext, read_rows
+from eddyline.adapter.read import ReadContext
 from eddyline.adapter.read_plan import ReadPlan, base_tables, plan_read
 from eddyline.errors import make_error
 from eddyline.expr.evaluate import evaluate, true_rows

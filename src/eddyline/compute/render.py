@@ -170,10 +170,13 @@ class _Builder:
     def add(self, position: int, node: plan.Operator) -> None:
         name = f"{self.description.name}/{position}:{type(node).__name__}"
         match node:
-            case plan.ImportSource() | plan.ImportIndex() | plan.ConstantSource():
+            case plan.ConstantSource() | plan.BatchSource():
+                output = self._output()
+                self.operators.append(ConstantOperator(name, node, output, self.context))
+                self.edges[position] = output
+            case plan.ImportSource() | plan.ImportIndex():
                 self._add_source(position, node, name)
-                if not isinstance(node, plan.ConstantSource):
-                    self.inputs.append((node.id, self.edges[position]))
+                self.inputs.append((node.id, self.edges[position]))
             case plan.ExportIndex() | plan.ExportMaterializedView() | plan.ExportSubscribe():
                 self._add_export(node, name)
             case plan.Arrange():
@@ -186,9 +189,7 @@ class _Builder:
                 self.operators.append(operator)
                 self.edges[position] = output
 
-    def _add_source(
-        self, position: int, node: plan.ImportSource | plan.ImportIndex | plan.ConstantSource, name: str
-    ) -> None:
+    def _add_source(self, position: int, node: plan.ImportSource | plan.ImportIndex, name: str) -> None:
         context = self.context
         match node:
             case plan.ImportSource() if node.id in self.logs:
@@ -204,10 +205,6 @@ class _Builder:
                 source = ImportSourceOperator(name, reader, output, context)
                 self.sources.append(source)
                 self.operators.append(source)
-                self.edges[position] = output
-            case plan.ConstantSource():
-                output = self._output()
-                self.operators.append(ConstantOperator(name, node, output, context))
                 self.edges[position] = output
             case plan.ImportIndex():
                 frozen = self.frozen.get(node.id)
@@ -275,6 +272,7 @@ class _Builder:
                 plan.ImportSource()
                 | plan.ImportIndex()
                 | plan.ConstantSource()
+                | plan.BatchSource()
                 | plan.Arrange()
                 | plan.ExportIndex()
                 | plan.ExportMaterializedView()

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 
 from eddyline.expr.ir import And, Call, Column, Expr, FilterStep, Literal, LiteralValue, Or
 from eddyline.plan.dataflow import (
+    BatchSource,
     ConstantSource,
     DataflowClass,
     DataflowDescription,
@@ -68,7 +69,7 @@ def passed_by(description: DataflowDescription) -> frozenset[str]:
 def _inputs(operator: Operator) -> Sequence[int]:
     """The positions that an operator reads."""
     match operator:
-        case ImportSource() | ImportIndex() | ConstantSource():
+        case ImportSource() | ImportIndex() | ConstantSource() | BatchSource():
             return ()
         case Union():
             return operator.inputs

@@ -321,6 +321,17 @@ def _ascii(args: Arguments, types: Sequence[SqlType], result: SqlType, rows: int
     return map_rows([first], lambda text: ord(text) if text else 0, pa.int32()).array
 
 
+def _quoted(text: str) -> str:
+    """As a constant of SQL; one with backslashes says that they are doubled."""
+    doubled = text.replace("'", "''")
+    return "E'" + doubled.replace("\\", "\\\\") + "'" if "\\" in text else f"'{doubled}'"
+
+
+@implements("quote_literal")
+def _quote_literal(args: Arguments, types: Sequence[SqlType], result: SqlType, rows: int) -> pa.Array:
+    return map_rows([args[0]], _quoted, _TEXT).array
+
+
 @implements("to_hex")
 def _to_hex(args: Arguments, types: Sequence[SqlType], result: SqlType, rows: int) -> pa.Array:
     mask = 2**64 - 1 if types[0].kind is K.BIGINT else 2**32 - 1
@@ -361,6 +372,12 @@ declare(
     *(Overload(name, (K.TEXT, K.INTEGER, K.TEXT)[:count], TEXT, name) for name in ("lpad", "rpad") for count in (2, 3)),
     Overload("repeat", (K.TEXT, K.INTEGER), TEXT, "repeat"),
     *(Overload(name, (K.TEXT,) * count, TEXT, name) for name in ("btrim", "ltrim", "rtrim") for count in (1, 2)),
+    Overload("quote_literal", (K.TEXT,), TEXT, "quote_literal"),
+    *(
+        Overload("quote_literal", (kind,), TEXT, "quote_literal", evaluated=(K.TEXT,))
+        for kind in Kind
+        if kind not in (K.TEXT, K.VARCHAR, K.BPCHAR, K.UNKNOWN)
+    ),
     Overload("chr", (K.INTEGER,), TEXT, "chr"),
     Overload("ascii", (K.TEXT,), INTEGER, "ascii"),
     Overload("to_hex", (K.INTEGER,), TEXT, "to_hex"),

@@ -20,6 +20,7 @@ from eddyline.expr.column_names import MfpNames
 from eddyline.expr.describe import written
 from eddyline.expr.ir import Column, Literal, MapStep, Mfp
 from eddyline.plan.dataflow import (
+    BatchSource,
     ConstantSource,
     FlatMap,
     ImportIndex,
@@ -114,7 +115,7 @@ def _named(operator: Operator, inputs: Sequence[_Names], object_of: ObjectOf, vi
     match operator:
         case ImportSource() | ImportIndex():
             return operator, _of_object(operator.id, len(operator.types), object_of)
-        case ConstantSource():
+        case ConstantSource() | BatchSource():
             return operator, _nameless(len(operator.types))
         case MapFilterProject():
             mfp, names = _named_mfp(operator.mfp, inputs[0], view)

@@ -18,6 +18,7 @@ from eddyline.repr.types import SqlType
 
 __all__ = [
     "Arrange",
+    "BatchSource",
     "ConstantSource",
     "DataflowClass",
     "DataflowDescription",
@@ -62,6 +63,13 @@ class ConstantSource(msgspec.Struct, frozen=True, tag_field="op", tag="constant_
     """Literal rows at the dataflow's as_of; its output frontier is empty at once."""
 
     rows: tuple[tuple[LiteralValue, ...], ...]
+    types: tuple[SqlType, ...]
+
+
+class BatchSource(msgspec.Struct, frozen=True, tag_field="op", tag="batch_source"):
+    """As ``ConstantSource``, the rows a ``repr.Batch`` held by reference; its times mean nothing, its diffs count."""
+
+    rows: object
     types: tuple[SqlType, ...]
 
 
@@ -211,6 +219,7 @@ Operator: TypeAlias = (
     ImportSource
     | ImportIndex
     | ConstantSource
+    | BatchSource
     | MapFilterProject
     | FlatMap
     | Union

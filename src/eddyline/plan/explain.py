@@ -8,7 +8,7 @@ from eddyline.expr.describe import describe
 from eddyline.expr.ir import AggregateCall, Expr, FilterStep, Literal, MapStep, Mfp, SortKey
 from eddyline.plan import dataflow as df
 from eddyline.plan.facts import IndexFacts
-from eddyline.plan.fast_path import ConstantPlan, FastPath, PeekPlan, fast_path
+from eddyline.plan.fast_path import ConstantPlan, FastPath, PeekPlan, fast_path, linear_over
 from eddyline.plan.lookup_join import lookup_join, peeks_of
 from eddyline.plan.lower import lower
 from eddyline.plan.operators import inputs_of
@@ -25,6 +25,7 @@ from eddyline.plan.relation import (
     Map,
     Negate,
     Project,
+    Recursive,
     Reduce,
     Relation,
     Threshold,
@@ -32,6 +33,7 @@ from eddyline.plan.relation import (
     Union,
 )
 from eddyline.plan.traverse import children, post_order
+from eddyline.repr.ids import is_working
 from eddyline.repr.types import SqlType
 
 __all__ = ["Names", "explain_finishing", "explain_operators", "explain_query", "explain_relation", "used_indexes"]
@@ -59,10 +61,15 @@ def explain_query(
     quick = fast_path(relation, indexes, stored)
     if quick is not None:
         return "\n".join(_fast_path_lines(quick, names))
+    at_hand = linear_over(relation)
+    if at_hand is not None and is_working(at_hand[0].id):
+        columns = names.columns(at_hand[0].id)
+        title = f"Rows of {names.object_name(at_hand[0].id)}"
+        return "\n".join([title, *_mfp_lines(at_hand[1], len(at_hand[0].types), columns)])
     joined = lookup_join(relation, indexes, stored)
     head = "One-shot dataflow"
     if joined is not None:
-        keys = [f"{_index_title(p, names)}" for p in peeks_of(joined)]
+        keys = [f"{_index_title(p, names)}" for p in peeks_of(joined)] or ["rows at hand"]
         head = f"Fast path: joined lookups in {', '.join(keys)}, where they find few rows; else a one-shot dataflow"
     lines = [head, *(INDENT + line for line in explain_relation(relation, names).splitlines())]
     return "\n".join([*lines, *_index_lines(relation, indexes, names)])
@@ -184,6 +191,8 @@ def _names_of(node: Relation, out: dict[int, list[str]], bound: dict[str, Relati
             return out[id(value)] if value is not None else _numbers(node.types)
         case Let():
             return out[id(node.body)]
+        case Recursive():
+            return list(node.columns)
         case Project():
             below = out[id(node.input)]
             return [below[c] for c in node.columns]
@@ -229,6 +238,8 @@ def _line(node: Relation, columns: dict[int, list[str]], names: Names) -> str:
             return f"Get shared {node.name}"
         case Let():
             return f"Shared {node.name} ="
+        case Recursive():
+            return f"Recursive union of {node.label}"
         case Project():
             return "Project " + ", ".join(columns[id(node)])
         case Map():
@@ -300,6 +311,8 @@ def _operator_details(operator: df.Operator, names: Names) -> str:
             return f" {names.object_name(operator.id)} on {names.object_name(operator.on)}"
         case df.ConstantSource():
             return f" {len(operator.rows)} row(s)"
+        case df.BatchSource():
+            return " rows at hand"
         case df.MapFilterProject() | df.Join():
             return _mfp_text(operator.mfp)
         case df.FlatMap():

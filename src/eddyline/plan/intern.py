@@ -20,6 +20,7 @@ from eddyline.plan.relation import (
     Map,
     Negate,
     Project,
+    Recursive,
     Reduce,
     Relation,
     Threshold,
@@ -49,6 +50,8 @@ def _own(node: Relation) -> object:
             return (node.name, node.types)
         case Let():
             return node.name
+        case Recursive():
+            return (node.name, node.every, node.label, node.columns)
         case Project():
             return node.columns
         case Map():

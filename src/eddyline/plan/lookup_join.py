@@ -13,10 +13,11 @@ import msgspec
 
 from eddyline.expr.ir import Call, Expr, Literal, Mfp, Parameter, columns_of, map_columns, rewrite, walk
 from eddyline.plan.facts import IndexFacts
-from eddyline.plan.fast_path import MAX_KEYS, PeekPlan, fast_path
+from eddyline.plan.fast_path import MAX_KEYS, PeekPlan, fast_path, linear_over
 from eddyline.plan.mfp import MfpBuilder
 from eddyline.plan.predicates import conjuncts
 from eddyline.plan.relation import Filter, Join, JoinKind, Map, Project, Relation
+from eddyline.repr.ids import is_working
 from eddyline.repr.types import BOOLEAN
 
 __all__ = ["LookupJoin", "LookupNode", "key_number", "keyed_by", "lookup_join", "peeks_of"]
@@ -29,7 +30,8 @@ class LookupJoin(msgspec.Struct, frozen=True):
     """Rows of ``left``, with those of ``right`` that ``on`` (over both) lets through; then ``mfp``.
 
     ``keys``: expressions over the left rows whose values ``right`` is looked up by (see ``keyed_by``); None: it has
-    keys of its own.  ``outer``: a left row without a match is kept, beside NULLs.
+    keys of its own.  ``outer``: a left row without a match is kept, beside NULLs.  A side may also be rows that are at
+    hand, of a recursion or its round: a walk of those.
     """
 
     left: LookupNode
@@ -97,6 +99,9 @@ def _oriented(
 
 
 def _alone(relation: Relation, indexes: Sequence[IndexFacts], stored: Sequence[IndexFacts]) -> LookupNode | None:
+    at_hand = linear_over(relation)
+    if at_hand is not None and is_working(at_hand[0].id):
+        return PeekPlan(at_hand[0].id, at_hand[0].id, (), None, at_hand[1])
     plan = fast_path(relation, indexes, stored)
     if isinstance(plan, PeekPlan):
         return None if plan.keys is None else plan
@@ -171,9 +176,10 @@ def keyed_by(plan: PeekPlan, rows: Sequence[Sequence[Literal]]) -> PeekPlan | No
 
 
 def peeks_of(plan: LookupNode) -> Iterator[PeekPlan]:
-    """Every lookup of the plan."""
+    """Every lookup of the plan, rows at hand aside."""
     if isinstance(plan, PeekPlan):
-        yield plan
+        if not is_working(plan.on):
+            yield plan
     else:
         yield from peeks_of(plan.left)
         yield from peeks_of(plan.right)

@@ -29,7 +29,20 @@ from eddyline.plan.lower_reduce import lower_reduce
 from eddyline.plan.operators import OperatorList, Stream
 from eddyline.plan.relation import Constant as ConstantRelation
 from eddyline.plan.relation import Distinct as DistinctRelation
-from eddyline.plan.relation import Filter, Get, Join, Let, LocalGet, Map, Negate, Project, Reduce, Relation, Union
+from eddyline.plan.relation import (
+    Filter,
+    Get,
+    Join,
+    Let,
+    LocalGet,
+    Map,
+    Negate,
+    Project,
+    Recursive,
+    Reduce,
+    Relation,
+    Union,
+)
 from eddyline.plan.relation import FlatMap as FlatMapRelation
 from eddyline.plan.relation import Threshold as ThresholdRelation
 from eddyline.plan.relation import TopK as TopKRelation
@@ -151,7 +164,7 @@ def _lower_node(
             return into.negate(inputs[0])
         case LocalGet():
             raise InternalError(f"plan reads {node.name}, which nothing binds")
-        case Let() | Join():
+        case Let() | Join() | Recursive():
             raise InternalError(f"{type(node).__name__} is not lowered here")
 
 

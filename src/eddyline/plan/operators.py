@@ -10,6 +10,7 @@ import msgspec
 from eddyline.expr.ir import Expr
 from eddyline.plan.dataflow import (
     Arrange,
+    BatchSource,
     ConstantSource,
     ImportIndex,
     ImportSource,
@@ -69,7 +70,7 @@ class OperatorList:
 def inputs_of(operator: Operator) -> tuple[int, ...]:
     """The positions that an operator reads."""
     match operator:
-        case ImportSource() | ImportIndex() | ConstantSource():
+        case ImportSource() | ImportIndex() | ConstantSource() | BatchSource():
             return ()
         case Join():
             return (operator.left, operator.right)
@@ -81,7 +82,7 @@ def inputs_of(operator: Operator) -> tuple[int, ...]:
 
 def _renumbered(operator: Operator, place: dict[int, int]) -> Operator:
     match operator:
-        case ImportSource() | ImportIndex() | ConstantSource():
+        case ImportSource() | ImportIndex() | ConstantSource() | BatchSource():
             return operator
         case Join():
             return msgspec.structs.replace(operator, left=place[operator.left], right=place[operator.right])

@@ -31,6 +31,7 @@ __all__ = [
     "Map",
     "Negate",
     "Project",
+    "Recursive",
     "Reduce",
     "Relation",
     "Threshold",
@@ -79,6 +80,27 @@ class Let(msgspec.Struct, frozen=True, dict=True, tag_field="op", tag="let"):
     @cached_property
     def types(self) -> tuple[SqlType, ...]:
         return self.body.types
+
+
+class Recursive(msgspec.Struct, frozen=True, dict=True, tag_field="op", tag="recursive"):
+    """WITH RECURSIVE: the rows of ``base``, then those that ``step`` makes of the rows of the round before, until a
+    round is empty.
+
+    ``step`` reads the round before as ``LocalGet(name)``.  ``every``: UNION ALL; otherwise a row counts that equals no
+    earlier one.  ``label`` and ``columns`` are what users call it and its columns.  Only one-shot reads have it
+    (``plan.recursion``): it is taken apart before anything is optimized.
+    """
+
+    name: str
+    base: Relation
+    step: Relation
+    every: bool
+    label: str
+    columns: tuple[str, ...]
+
+    @cached_property
+    def types(self) -> tuple[SqlType, ...]:
+        return self.base.types
 
 
 class Project(msgspec.Struct, frozen=True, dict=True, tag_field="op", tag="project"):
@@ -221,6 +243,7 @@ Relation: TypeAlias = (
     | Get
     | LocalGet
     | Let
+    | Recursive
     | Project
     | Map
     | Filter

@@ -23,6 +23,7 @@ from eddyline.plan.relation import (
     Map,
     Negate,
     Project,
+    Recursive,
     Reduce,
     Relation,
     Threshold,
@@ -65,12 +66,14 @@ def run_steps(steps: Steps[T]) -> T:
 
 
 def children(relation: Relation) -> tuple[Relation, ...]:
-    """The direct inputs, left to right; a ``Let``'s value before its body."""
+    """The direct inputs, left to right; a ``Let``'s value before its body, a recursion's base before its step."""
     match relation:
         case Constant() | Get() | LocalGet():
             return ()
         case Let():
             return (relation.value, relation.body)
+        case Recursive():
+            return (relation.base, relation.step)
         case Join():
             return (relation.left, relation.right)
         case Union():
@@ -89,6 +92,8 @@ def with_children(relation: Relation, new: tuple[Relation, ...]) -> Relation:
             return relation
         case Let():
             return Let(relation.name, new[0], new[1])
+        case Recursive():
+            return msgspec.structs.replace(relation, base=new[0], step=new[1])
         case Join():
             return Join(relation.kind, new[0], new[1], relation.on)
         case Union():

@@ -1,11 +1,12 @@
-"""Ids of collections that no statement made: those of one read, and the logs of the runtimes."""
+"""Ids of collections that no statement made: of one read, of the rows of its recursions, of the runtimes' logs."""
 
 from __future__ import annotations
 
-__all__ = ["is_log", "is_transient", "log_id", "transient_id"]
+__all__ = ["is_log", "is_transient", "is_working", "log_id", "transient_id", "working_id"]
 
 _PREFIX = "t"
 _LOG_PREFIX = "si"
+_WORKING_PREFIX = "w"
 
 
 def transient_id(number: int) -> str:
@@ -24,3 +25,12 @@ def log_id(number: int) -> str:
 
 def is_log(id: str) -> bool:
     return id.startswith(_LOG_PREFIX) and id[len(_LOG_PREFIX) :].isdecimal()
+
+
+def working_id(number: int) -> str:
+    """The id of rows that a read has computed for itself: of a recursion, or of one round of it."""
+    return f"{_WORKING_PREFIX}{number}"
+
+
+def is_working(id: str) -> bool:
+    return id.startswith(_WORKING_PREFIX) and id[len(_WORKING_PREFIX) :].isdecimal()

@@ -35,6 +35,7 @@ __all__ = [
     "Leaf",
     "Map",
     "Node",
+    "Recursive",
     "Reduce",
     "Rows",
     "SetKind",
@@ -44,6 +45,8 @@ __all__ = [
     "TopK",
     "Union",
     "With",
+    "Working",
+    "WorkingRef",
     "aggregate_exprs",
     "expressions",
     "inputs",
@@ -74,6 +77,39 @@ class Cte:
 @dataclass(frozen=True, eq=False)
 class CteRef:
     cte: Cte
+    ids: tuple[int, ...]
+
+
+@dataclass(eq=False)
+class Working:
+    """The rows of a recursive query's round, as its recursive term reads them; ``ids`` are its columns.
+
+    ``recursion``: whose round; None while that is being bound.
+    """
+
+    name: str
+    ids: tuple[int, ...]
+    recursion: Recursive | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class WorkingRef:
+    working: Working
+    ids: tuple[int, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Recursive:
+    """The rows of ``base``, and of ``step`` over those of the round before; ``every``: UNION ALL.
+
+    ``names``: of the columns; both terms have their types.
+    """
+
+    working: Working
+    base: tuple[Node, tuple[int, ...]]
+    step: tuple[Node, tuple[int, ...]]
+    every: bool
+    names: tuple[str, ...]
     ids: tuple[int, ...]
 
 
@@ -176,7 +212,21 @@ class SetOperation:
 
 
 Node: TypeAlias = (
-    Leaf | CteRef | With | Rows | Map | Filter | FlatMap | Join | Reduce | Distinct | TopK | Union | SetOperation
+    Leaf
+    | CteRef
+    | WorkingRef
+    | Recursive
+    | With
+    | Rows
+    | Map
+    | Filter
+    | FlatMap
+    | Join
+    | Reduce
+    | Distinct
+    | TopK
+    | Union
+    | SetOperation
 )
 
 
@@ -238,8 +288,10 @@ class Ids:
 def inputs(node: Node) -> tuple[Node, ...]:
     """The direct inputs; a ``CteRef``'s definition and subqueries are not among them."""
     match node:
-        case Leaf() | Rows() | CteRef():
+        case Leaf() | Rows() | CteRef() | WorkingRef():
             return ()
+        case Recursive():
+            return (node.base[0], node.step[0])
         case With():
             return (*(c.node for c in node.ctes), node.body)
         case Join():
@@ -286,7 +338,7 @@ def expressions(node: Node) -> Iterator[Expr]:
 def produced(node: Node) -> tuple[int, ...]:
     """The ids that this very node introduces."""
     match node:
-        case Leaf() | CteRef() | Rows() | FlatMap() | Union() | SetOperation():
+        case Leaf() | CteRef() | WorkingRef() | Recursive() | Rows() | FlatMap() | Union() | SetOperation():
             return node.ids
         case Map():
             return tuple(i for i, _ in node.exprs)
@@ -299,7 +351,7 @@ def produced(node: Node) -> tuple[int, ...]:
 def outputs(node: Node) -> frozenset[int]:
     """The ids that a parent may read."""
     match node:
-        case Leaf() | CteRef() | Rows() | Union() | SetOperation() | Reduce():
+        case Leaf() | CteRef() | WorkingRef() | Recursive() | Rows() | Union() | SetOperation() | Reduce():
             return frozenset(produced(node))
         case Distinct():
             return frozenset(node.ids)
@@ -326,8 +378,9 @@ class FreeIds:
     Cost: linear in the tree over the life of the instance.
     """
 
-    def __init__(self, ids: Ids) -> None:
+    def __init__(self, ids: Ids, within: frozenset[int] = frozenset()) -> None:
         self._ids = ids
+        self._within = within  # id() of the Working of recursions whose own free ids are being found
         self._memo: dict[int, tuple[object, frozenset[int]]] = {}  # the object is kept so that its id() stays taken
 
     def of_exprs(self, exprs: Iterable[Expr]) -> frozenset[int]:
@@ -348,6 +401,19 @@ class FreeIds:
         known = self._memo.get(id(node))
         if known is not None:
             return known[1]
+        result = self._of_working(node.working) if isinstance(node, (WorkingRef, Recursive)) else self._of_other(node)
+        self._memo[id(node)] = (node, result)
+        return result
+
+    def _of_working(self, working: Working) -> frozenset[int]:
+        """A round depends on what the recursion depends on, the mention of it in its own step aside."""
+        recursion = working.recursion
+        if recursion is None or id(working) in self._within:
+            return frozenset()
+        inside = FreeIds(self._ids, self._within | {id(working)})
+        return inside.of_node(recursion.base[0]) | inside.of_node(recursion.step[0])
+
+    def _of_other(self, node: Node) -> frozenset[int]:
         free = set(self.of_exprs(expressions(node)))
         own: set[int] = set(produced(node))
         for child in inputs(node):
@@ -358,6 +424,4 @@ class FreeIds:
         if isinstance(node, Reduce):
             # A grouping column keeps its id: mentioned below, produced above, and both are bound here.
             own |= outputs(node.input)
-        result = frozenset(free - own)
-        self._memo[id(node)] = (node, result)
-        return result
+        return frozenset(free - own)

@@ -11,7 +11,7 @@ from typing import Protocol
 
 from eddyline.expr.ir import AggregateCall, Expr
 from eddyline.repr.types import SqlType
-from eddyline.sql.algebra import Cte, Ids, Node
+from eddyline.sql.algebra import Cte, Ids, Node, Working
 from eddyline.sql.ast import AstNode
 from eddyline.sql.catalog_view import CatalogView
 from eddyline.sql.conversion import Parameters
@@ -68,15 +68,18 @@ class Block:
     windows: dict[int, Window] = field(default_factory=dict)  # row_number() OVER (…), by its column
     #: columns put together from those of ``series``
     pairs: dict[int, Expr] = field(default_factory=dict)
+    #: the recursive query whose round its FROM has
+    round_of: str | None = None
+    aggregate_at: int | None = None  # where the first aggregate stands
     # first position at which each column was mentioned outside an aggregate: for 42803
     mentions: dict[int, int | None] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class CteEntry:
-    """A WITH query by name; ``names`` label its columns."""
+    """A WITH query by name; ``names`` label its columns.  In a recursive query's own recursive term: its round."""
 
-    cte: Cte
+    cte: Cte | Working
     names: tuple[str, ...]
 
 
@@ -136,7 +139,7 @@ class Context:
     binding: Binding
     scope: Scope
     block: Block
-    ctes: Mapping[str, CteEntry | None]  # None: being defined (a reference would be recursive)
+    ctes: Mapping[str, CteEntry]
 
     def within(self, scope: Scope) -> Context:
         return replace(self, scope=scope)

@@ -7,6 +7,7 @@ from typing import Any, NoReturn
 from postgast import pg_query_pb2
 
 from eddyline.errors import make_error, unsupported
+from eddyline.plan.recursion import has_recursion
 from eddyline.sql.ast import enum_name, expect_fields, name_list
 from eddyline.sql.bind_clusters import cluster_of
 from eddyline.sql.catalog_view import CatalogView
@@ -87,7 +88,10 @@ class _AnySession:
 def _definition(binding: StatementBinding, place: str) -> BoundQuery:
     binding.refuse_parameters()
     catalog: Any = _AnySession(binding.catalog)
-    return StatementBinding(binding.parsed, catalog, binding.param_types).query(binding.parsed.node.query, place=place)
+    query = StatementBinding(binding.parsed, catalog, binding.param_types).query(binding.parsed.node.query, place=place)
+    if has_recursion(query.relation):
+        raise unsupported("a recursive query in a view")
+    return query
 
 
 def _check_width(columns: int) -> None:

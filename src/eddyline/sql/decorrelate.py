@@ -47,6 +47,7 @@ from eddyline.sql.algebra import (
     Leaf,
     Map,
     Node,
+    Recursive,
     Reduce,
     Rows,
     SetKind,
@@ -54,6 +55,7 @@ from eddyline.sql.algebra import (
     TopK,
     Union,
     With,
+    WorkingRef,
     aggregate_exprs,
     expressions,
     inputs,
@@ -92,7 +94,8 @@ class Lowering:
         self.free = FreeIds(ids)
         self._names = 0
         self._references: Counter[int] = Counter()  # id() of a Cte: how often it is mentioned
-        self._values: dict[int, Lowered] = {}  # id() of a Cte: its LocalGet, with the domain's columns if correlated
+        # id() of a Cte or a Working: its LocalGet, with the domain's columns if correlated
+        self._values: dict[int, Lowered] = {}
         self._images: dict[int, int] = {}  # column id to the id of its text, see _with_images
         self._attachment = Attachment(self)
 
@@ -181,6 +184,10 @@ class Lowering:
                 return Lowered(node.relation, {n: i for i, n in enumerate(node.ids)})
             case CteRef():
                 return self._cte_reference(node, domain)
+            case WorkingRef():
+                return self._working_reference(node, domain)
+            case Recursive():
+                return self._recursive(node, domain)
             case With():
                 return self._with(node, domain)
             case Rows():
@@ -233,6 +240,32 @@ class Lowering:
         outer = {n: p for n, p in value.layout.items() if n not in node.cte.ids}
         local = Lowered(value.relation, {**outer, **names})
         return local if domain is None else join_lowered(JoinKind.INNER, domain, local, ())
+
+    def _recursive(self, node: Recursive, domain: Lowered | None) -> Lowered:
+        """Correlated: one recursion for all rows of the domain, whose columns its rows carry from round to round."""
+        needed = self.free.of_node(node) & frozenset(_domain_ids(domain))
+        over = self.restricted(domain, needed) if domain is not None and needed else None
+        outer = _domain_ids(over)
+        base = select_columns(self.lower(node.base[0], over), (*outer, *node.base[1]))
+        name = self.fresh_name()
+        layout = {n: i for i, n in enumerate((*outer, *node.working.ids))}
+        self._values[id(node.working)] = Lowered(plan.LocalGet(name, base.types), layout)
+        step = select_columns(self.lower(node.step[0], over), (*outer, *node.step[1]))
+        columns = (*(self.ids.labels.get(n, "outer") for n in outer), *node.names)
+        relation = plan.Recursive(name, base, step, node.every, node.working.name, columns)
+        result = Lowered(relation, {n: i for i, n in enumerate((*outer, *node.ids))})
+        if domain is None or len(outer) == len(domain.layout):
+            return result
+        return join_lowered(JoinKind.INNER, domain, result, ())
+
+    def _working_reference(self, node: WorkingRef, domain: Lowered | None) -> Lowered:
+        value, own = self._values[id(node.working)], node.working.ids
+        outer = {n: p for n, p in value.layout.items() if n not in own}
+        names = {new: value.layout[old] for old, new in zip(own, node.ids, strict=True)}
+        local = Lowered(value.relation, {**outer, **names})
+        if domain is None or outer.keys() == domain.layout.keys():
+            return local  # whose rows are all the domain's
+        return join_lowered(JoinKind.INNER, domain, local, ())
 
     def _with(self, node: With, domain: Lowered | None) -> Lowered:
         bound: list[tuple[str, Relation]] = []

@@ -10,7 +10,7 @@ from eddyline.errors import make_error, unsupported
 from eddyline.expr.ir import Coalesce, Column, Expr, Literal
 from eddyline.plan.relation import Get, JoinKind
 from eddyline.repr.types import BIGINT, SqlType
-from eddyline.sql.algebra import UNIT, CteRef, FlatMap, Join, Leaf, Map, Node
+from eddyline.sql.algebra import UNIT, CteRef, FlatMap, Join, Leaf, Map, Node, Working, WorkingRef
 from eddyline.sql.ast import AstNode, enum_name, expect_fields, kind_of, name_list, unwrap, words
 from eddyline.sql.binding import Context, CteEntry
 from eddyline.sql.catalog_view import CatalogItem, ItemKind
@@ -104,10 +104,7 @@ def table_item(node: AstNode, context: Context) -> CatalogItem:
     return item
 
 
-def _cte_reference(node: AstNode, context: Context, entry: CteEntry | None) -> FromItem:
-    position = context.at(node)
-    if entry is None:
-        raise unsupported("a recursive query", position=position)
+def _cte_reference(node: AstNode, context: Context, entry: CteEntry) -> FromItem:
     types = [context.binding.ids.types[i] for i in entry.cte.ids]
     alias = node.alias.aliasname or node.relname
     ids = tuple(
@@ -116,7 +113,13 @@ def _cte_reference(node: AstNode, context: Context, entry: CteEntry | None) -> F
     columns = tuple(ScopeColumn(n, i, t) for n, i, t in zip(entry.names, ids, types, strict=True))
     if node.HasField("alias"):
         columns = _aliased(columns, node.alias)
-    return FromItem(CteRef(entry.cte, ids), [Entry(alias, columns)], list(columns))
+    found: Node
+    if isinstance(entry.cte, Working):
+        context.block.round_of = entry.cte.name
+        found = WorkingRef(entry.cte, ids)
+    else:
+        found = CteRef(entry.cte, ids)
+    return FromItem(found, [Entry(alias, columns)], list(columns))
 
 
 def _aliased(columns: tuple[ScopeColumn, ...], alias: AstNode) -> tuple[ScopeColumn, ...]:

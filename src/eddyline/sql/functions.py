@@ -160,6 +160,8 @@ def _aggregate(call: _Call, bind: Bind, bind_boolean: Callable[[AstNode, Context
         if known == aggregate:
             return context.binding.ids.column(number)
     number = context.binding.new_owned(aggregate.type, owner, call.name)
+    if not owner.aggregates:
+        owner.aggregate_at = call.position
     owner.aggregates[number] = aggregate
     return context.binding.ids.column(number)
 

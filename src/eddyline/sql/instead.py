@@ -46,7 +46,12 @@ INSTEAD: Final = {
     "MERGE": "Use INSERT … ON CONFLICT … DO UPDATE, and DELETE.",
     "CREATE DATABASE": "There is one database, whatever clients call it; use CREATE SCHEMA.",
     "DEFERRABLE": "Leave it out: a transaction that only reads is never refused at its COMMIT.",
-    "a recursive query": "Repeat the step in the program until it gives nothing new.",
+    **dict.fromkeys(
+        ("a recursive query in a view", "a recursive query in a subscription"),
+        "Ask it where it is read: WITH RECURSIVE may stand in any SELECT, over views too, and in INSERT … SELECT.",
+    ),
+    "SEARCH": "Carry what to sort by in a column (an array of keys: path || id), and ORDER BY it.",
+    "CYCLE": "Carry the keys in an array, and go on WHERE NOT id = ANY (path); or leave the path out and use UNION.",
     **dict.fromkeys(
         (f"function {name}" for name in ("random", "gen_random_uuid", "clock_timestamp", "timeofday")), _SAME_EACH_TIME
     ),

@@ -51,7 +51,7 @@ _NAMES: Final = """
     pg_total_relation_size pg_trigger_depth pg_try_advisory_lock pg_try_advisory_lock_shared
     pg_try_advisory_xact_lock pg_try_advisory_xact_lock_shared pg_type_is_visible pg_typeof
     pg_visible_in_snapshot pg_wal_lsn_diff pg_walfile_name pg_xact_status phraseto_tsquery pi plainto_tsquery
-    query_to_xml querytree quote_ident quote_literal quote_nullable radians random range_agg range_merge rank
+    query_to_xml querytree quote_ident quote_nullable radians random range_agg range_merge rank
     regexp_count regexp_instr regexp_like regexp_match regexp_matches regexp_split_to_array
     regexp_split_to_table regexp_substr regr_avgx regr_avgy regr_count regr_intercept regr_r2 regr_slope
     regr_sxx regr_sxy regr_syy row_security_active row_to_json scale set_bit set_byte set_config set_masklen

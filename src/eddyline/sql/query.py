@@ -6,7 +6,7 @@ row: DEFAULT, index keys, ON CONFLICT … SET.  Both turn exhaustion of the stac
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from eddyline.errors import exhausted
@@ -14,15 +14,15 @@ from eddyline.expr.ir import Expr, SortKey
 from eddyline.plan.late import volatile_refused
 from eddyline.plan.relation import Project, Relation, TopK
 from eddyline.repr.types import TEXT, SqlType
-from eddyline.sql.algebra import With
+from eddyline.sql.algebra import Cte, With
 from eddyline.sql.ast import AstNode
-from eddyline.sql.binding import Binding, Block, Context, CteEntry, Locate, ascii_position
+from eddyline.sql.binding import Binding, Block, Context, Locate, ascii_position
 from eddyline.sql.catalog_view import CatalogView
 from eddyline.sql.conversion import Parameters, coerce, exactly, is_unknown
 from eddyline.sql.decorrelate import decorrelate, positional
 from eddyline.sql.expressions import assign, bind, position_of
 from eddyline.sql.scope import Entry, Scope, ScopeColumn
-from eddyline.sql.select import TargetColumn, bind_select, bind_subselect, finish
+from eddyline.sql.select import TargetColumn, bind_select, bind_subselect, bind_with, finish
 
 __all__ = ["BoundQuery", "RowSource", "TargetColumn", "bind_expression", "bind_query"]
 
@@ -90,11 +90,13 @@ def bind_query(
     """
     context = _context(catalog, params, locate, Scope())
     try:
+        enclosing: tuple[Cte, ...] = ()
         if ctes is not None:
-            select = _with_clause(select, ctes)
+            context, enclosing = bind_with(ctes, context)
         finished = finish(bind_select(select, context, targets), targets)
         columns = (*finished.ids, *(c for c, _, _ in finished.order if c not in finished.ids))
-        node = With(finished.ctes, finished.node) if finished.ctes else finished.node
+        known = (*enclosing, *finished.ctes)
+        node = With(known, finished.node) if known else finished.node
         relation = decorrelate(node, columns, context.binding.ids)
     except RecursionError as error:
         raise exhausted(error) from error
@@ -166,18 +168,4 @@ def _context(
     catalog: CatalogView, params: dict[int, SqlType], locate: Locate, scope: Scope, forbids: str | None = None
 ) -> Context:
     binding = Binding(catalog, Parameters(params, catalog.zone), locate, bind_subselect)
-    known: Mapping[str, CteEntry | None] = {}
-    return Context(binding, scope, Block(depth=0, forbids=forbids), known)
-
-
-def _with_clause(select: AstNode, ctes: AstNode) -> AstNode:
-    """``select`` under the WITH of its statement (INSERT … WITH … SELECT), its own WITH queries after those."""
-    combined = type(select)()
-    combined.CopyFrom(select)
-    own = combined.with_clause.ctes if combined.HasField("with_clause") else []
-    merged = [*ctes.ctes, *own]
-    recursive = ctes.recursive or (combined.HasField("with_clause") and combined.with_clause.recursive)
-    combined.ClearField("with_clause")
-    combined.with_clause.ctes.extend(merged)
-    combined.with_clause.recursive = recursive
-    return combined
+    return Context(binding, scope, Block(depth=0, forbids=forbids), {})

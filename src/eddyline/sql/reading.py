@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from eddyline.errors import make_error
+from eddyline.errors import make_error, unsupported
 from eddyline.expr.ir import Expr, Literal
 from eddyline.plan.late import split
+from eddyline.plan.recursion import has_recursion
 from eddyline.repr.types import BIGINT, TIMESTAMPTZ, Kind
 from eddyline.sql.ast import AstNode
 from eddyline.sql.extensions import AsOfSyntax, SubscribeSyntax
@@ -35,8 +36,11 @@ def bind_as_of(binding: StatementBinding) -> Statement:
 def bind_subscribe(binding: StatementBinding) -> Statement:
     syntax: SubscribeSyntax = binding.parsed.node
     query: Any = syntax.query
+    bound = binding.query(query, place="a subscription")
+    if has_recursion(bound.relation):
+        raise unsupported("a recursive query in a subscription")
     return Subscribe(
-        query=binding.query(query, place="a subscription"),
+        query=bound,
         name=_subscribed_name(query),
         as_of=None if syntax.as_of is None else _time(syntax.as_of, "AS OF", binding),
         up_to=None if syntax.up_to is None else _time(syntax.up_to, "UP TO", binding),

@@ -14,10 +14,11 @@ from eddyline.expr.ir import Column, Expr, Literal
 from eddyline.plan.late import is_volatile, volatile_refused
 from eddyline.repr.types import BIGINT, TEXT, SqlType
 from eddyline.sql.algebra import UNIT, Cte, Distinct, Filter, FlatMap, FreeIds, Map, Node, Rows, TopK, With, outputs
-from eddyline.sql.ast import AstNode, enum_name, expect_fields, kind_of, name_list
-from eddyline.sql.binding import Block, Context, CteEntry, Window
+from eddyline.sql.ast import AstNode, enum_name, expect_fields, kind_of
+from eddyline.sql.binding import Block, Context, Window
 from eddyline.sql.comparison import conjuncts, mentions
 from eddyline.sql.conversion import coerce, exactly, is_unknown, unify
+from eddyline.sql.ctes import bind_ctes
 from eddyline.sql.expressions import assign, bind, bind_boolean, limit_value, position_of
 from eddyline.sql.from_clause import bind_from
 from eddyline.sql.grouping import Grouping
@@ -33,7 +34,7 @@ from eddyline.sql.targets import (
 )
 from eddyline.sql.windows import with_windows
 
-__all__ = ["Finished", "Query", "TargetColumn", "bind_select", "finish"]
+__all__ = ["Finished", "Query", "TargetColumn", "bind_select", "bind_with", "finish"]
 
 _SELECT_FIELDS = (
     "target_list",
@@ -120,7 +121,7 @@ def bind_select(stmt: AstNode, context: Context, targets: Sequence[TargetColumn 
     """
     ctes: tuple[Cte, ...] = ()
     if stmt.HasField("with_clause"):
-        context, ctes = bind_ctes(stmt.with_clause, context)
+        context, ctes = bind_with(stmt.with_clause, context)
     if enum_name(stmt, "op") in ("SETOP_NONE", ""):
         query = _bind_values(stmt, context, targets) if stmt.values_lists else _bind_block(stmt, context)
     else:
@@ -129,49 +130,25 @@ def bind_select(stmt: AstNode, context: Context, targets: Sequence[TargetColumn 
     return query
 
 
-def bind_ctes(clause: AstNode, context: Context) -> tuple[Context, tuple[Cte, ...]]:
-    known: dict[str, CteEntry | None] = dict(context.ctes)
-    names = [n.common_table_expr.ctename for n in clause.ctes]
-    if clause.recursive:
-        known.update(dict.fromkeys(names))  # a reference before the definition is complete is a recursive one
-    found: list[Cte] = []
-    for number, node in enumerate(clause.ctes):
-        cte = node.common_table_expr
-        position = context.at(cte)
-        expect_fields(cte, ("ctename", "aliascolnames", "ctematerialized", "ctequery", "location"), position)
-        if cte.ctename in names[:number]:
-            raise make_error("42712", f'WITH query name "{cte.ctename}" specified more than once', position=position)
-        if kind_of(cte.ctequery) != "select_stmt":
-            raise unsupported("a data-modifying statement in WITH", position=position)
-        result = bind_subselect(cte.ctequery, replace(context, ctes=known))
-        aliases = name_list(cte.aliascolnames)
-        if len(aliases) > len(result.names):
-            raise make_error(
-                "42P10",
-                f'WITH query "{cte.ctename}" has {len(result.names)} columns available '
-                f"but {len(aliases)} columns specified",
-                position=position,
-            )
-        entry = CteEntry(Cte(cte.ctename, result.node, result.ids), (*aliases, *result.names[len(aliases) :]))
-        known = {**known, cte.ctename: entry}
-        found.append(entry.cte)
-    return replace(context, ctes=known), tuple(found)
+def bind_with(clause: AstNode, context: Context) -> tuple[Context, tuple[Cte, ...]]:
+    """See ``bind_ctes``."""
+    return bind_ctes(clause, context, _bind_arm)
+
+
+def _bind_arm(arm: AstNode, context: Context) -> Arm:
+    """One side of a set operation."""
+    query = bind_select(arm, context)
+    if not (query.order or query.limit or query.offset or query.ctes):
+        return Arm(query.node, query.targets)
+    bounded = finish(query).bounded()
+    columns = [context.binding.ids.column(i) for i in bounded.ids]
+    targets = [Target(t.name, c, t.position) for t, c in zip(query.targets, columns, strict=True)]
+    return Arm(bounded.node, targets)
 
 
 def _bind_set_operation(stmt: AstNode, outer: Context) -> Query:
     context = _new_block(outer)
-
-    def bind_arm(arm: AstNode, inner: Context) -> Arm:
-        query = bind_select(arm, inner)
-        if not (query.order or query.limit or query.offset or query.ctes):
-            return Arm(query.node, query.targets)
-        finished = finish(query)
-        bounded = finished.bounded()
-        columns = [context.binding.ids.column(i) for i in bounded.ids]
-        targets = [Target(t.name, c, t.position) for t, c in zip(query.targets, columns, strict=True)]
-        return Arm(bounded.node, targets)
-
-    chain = bind_chain(stmt, outer, bind_arm)
+    chain = bind_chain(stmt, outer, _bind_arm)
     scope = Scope(outer=outer.scope, owner=context.block)
     scope.visible = [
         ScopeColumn(t.name, t.expr.index, t.expr.type) for t in chain.targets if isinstance(t.expr, Column)
@@ -214,6 +191,12 @@ def _bind_block(stmt: AstNode, outer: Context) -> Query:
     block.forbids = None
     distinct_on = _distinct_on(stmt, targets, context)
     grouped = bool(stmt.group_clause) or bool(block.aggregates) or having is not None or bool(block.groupings)
+    if block.aggregates and block.round_of is not None:
+        raise make_error(
+            "42P19",
+            "aggregate functions are not allowed in a recursive query's recursive term",
+            position=block.aggregate_at,
+        )
     if grouped:
         grouping = Grouping(context.binding, block, scope, sets or [()])
         for target in targets:

@@ -14,9 +14,9 @@ from eddyline.sql.binding import Context
 from eddyline.sql.conversion import Parameters, coerce, common_type, exactly
 from eddyline.sql.targets import SortItem, Target
 
-__all__ = ["Arm", "bind_chain", "check_order"]
+__all__ = ["FIELDS", "Arm", "bind_chain", "check_order", "check_width", "typed_columns"]
 
-_FIELDS = ("op", "all", "larg", "rarg", "sort_clause", "limit_offset", "limit_count", "limit_option", "with_clause")
+FIELDS = ("op", "all", "larg", "rarg", "sort_clause", "limit_offset", "limit_count", "limit_option", "with_clause")
 _WORDS = {"SETOP_UNION": "UNION", "SETOP_INTERSECT": "INTERSECT", "SETOP_EXCEPT": "EXCEPT"}
 
 
@@ -35,7 +35,7 @@ def bind_chain(stmt: AstNode, context: Context, bind_arm: Callable[[AstNode, Con
         spine.append(spine[-1].larg)
     left = bind_arm(spine[-1].larg, context)
     for step in reversed(spine):
-        expect_fields(step, _FIELDS)
+        expect_fields(step, FIELDS)
         right = bind_arm(step.rarg, context)
         left = _combine(step, left, right, context)
     return left
@@ -52,18 +52,13 @@ def _combine(step: AstNode, left: Arm, right: Arm, context: Context) -> Arm:
     word = _WORDS.get(operation)
     if word is None:
         raise unsupported(operation)
-    if len(left.targets) != len(right.targets):
-        raise make_error(
-            "42601",
-            f"each {word} query must have the same number of columns",
-            position=right.targets[0].position if right.targets else None,
-        )
+    check_width(word, left, right)
     types = [
         common_type((a.expr, b.expr), word, (a.position, b.position))
         for a, b in zip(left.targets, right.targets, strict=True)
     ]
     ids = context.binding.ids
-    first, second = (_typed(a, types, ids, context.binding.parameters) for a in (left, right))
+    first, second = (typed_columns(a, types, ids, context.binding.parameters) for a in (left, right))
     out = ids.new_all(types)
     node: Node
     if operation == "SETOP_UNION":
@@ -91,7 +86,18 @@ def _union(
     return union if every else Distinct(union, out)
 
 
-def _typed(arm: Arm, types: Sequence[SqlType], ids: Ids, parameters: Parameters) -> tuple[Node, tuple[int, ...]]:
+def check_width(word: str, left: Arm, right: Arm) -> None:
+    """42601 unless both sides have as many columns."""
+    if len(left.targets) != len(right.targets):
+        raise make_error(
+            "42601",
+            f"each {word} query must have the same number of columns",
+            position=right.targets[0].position if right.targets else None,
+        )
+
+
+def typed_columns(arm: Arm, types: Sequence[SqlType], ids: Ids, parameters: Parameters) -> tuple[Node, tuple[int, ...]]:
+    """The side with its outputs as columns of exactly ``types``, and their ids."""
     columns: list[int] = []
     computed: list[tuple[int, Expr]] = []
     available = outputs(arm.node)

@@ -234,6 +234,8 @@ def expand_call(name: str, arguments: Sequence[AstNode], catalog: CatalogView) -
         return _setting(arguments[0], catalog, missing_ok=len(arguments) == 2 and not _is_false(arguments[1]))
     if name == "pg_get_serial_sequence" and len(arguments) == 2:
         return _serial("min(fn_text)", arguments, catalog)
+    if name == "set_config" and len(arguments) == 3:
+        return _kept_setting(arguments[0], arguments[1], catalog)
     template = _CALLS.get((name, len(arguments)))
     return None if template is None else _filled(template(catalog), arguments)
 
@@ -282,6 +284,15 @@ def _setting(name: AstNode, catalog: CatalogView, *, missing_ok: bool) -> AstNod
         raise make_error("42704", f'unrecognized configuration parameter "{name.a_const.sval.sval}"')
     arms = " ".join(f"WHEN {_quoted(n)} THEN {_quoted(value)}" for n, value in known.items() if asked in (None, n))
     return _filled(f"CASE lower($1) {arms} END" if arms else "CAST(NULL AS text)", (name,))
+
+
+def _kept_setting(name: AstNode, value: AstNode, catalog: CatalogView) -> AstNode | None:
+    """The value, where the setting has it already: drivers make sure of it so.  None where something would change."""
+    asked, wanted = (n.a_const.sval.sval if kind_of(n) == "a_const" else None for n in (name, value))
+    if not asked or wanted is None:
+        return None
+    kept = any(s.name.lower() == asked.lower() and s.value == wanted for s in catalog.settings)
+    return _filled("CAST($1 AS text)", (value,)) if kept else None
 
 
 def expand_procedure(name: str, other: AstNode) -> AstNode | None:

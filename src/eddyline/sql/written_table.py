@@ -23,7 +23,7 @@ from eddyline.sql.expressions import bind_boolean
 from eddyline.sql.from_clause import bind_from
 from eddyline.sql.named_objects import writable_table
 from eddyline.sql.scope import Entry, Scope, ScopeColumn
-from eddyline.sql.select import bind_ctes
+from eddyline.sql.select import bind_with
 from eddyline.sql.statement_binding import StatementBinding
 from eddyline.sql.statements import Returning
 from eddyline.sql.targets import bind_targets
@@ -124,7 +124,7 @@ def bind_written_table(
     context = binding.context()
     ctes: tuple[Cte, ...] = ()
     if with_clause is not None:
-        context, ctes = bind_ctes(with_clause, context)
+        context, ctes = bind_with(with_clause, context)
     context = replace(context, block=Block(depth=1))
     target = pb.RangeVar()
     target.CopyFrom(range_var)

@@ -30,6 +30,7 @@ from eddyline.plan.relation import (
     Map,
     Negate,
     Project,
+    Recursive,
     Reduce,
     Relation,
     Threshold,
@@ -99,6 +100,8 @@ class _Interpreter:
             case Let():
                 self._locals[relation.name] = self.run(relation.value)
                 return self.run(relation.body)
+            case Recursive():
+                return self._recursive(relation)
             case Project():
                 return _rebag((tuple(r[c] for c in relation.columns), n) for r, n in self.run(relation.input).items())
             case Map():
@@ -121,6 +124,20 @@ class _Interpreter:
                 return Counter({r: -n for r, n in self.run(relation.input).items()})
             case Threshold():
                 return Counter({row: n for row, n in self._by_equality(relation.input) if n > 0})
+
+    def _recursive(self, relation: Recursive) -> Bag:
+        types, seen, out = relation.types, set[object](), Counter[Row]()
+        fresh = self.run(relation.base)
+        while True:
+            if not relation.every:
+                first = {_keys(row, types): row for row in reversed(list(fresh))}
+                fresh = Counter({row: 1 for key, row in first.items() if key not in seen})
+                seen.update(first)
+            if not fresh:
+                return out
+            out.update(fresh)
+            self._locals[relation.name] = fresh
+            fresh = self.run(relation.step)
 
     def _by_equality(self, relation: Relation) -> list[tuple[Row, int]]:
         """Rows that SQL calls equal as one, the first in canonical order, with the sum of their multiplicities."""

@@ -95,6 +95,7 @@ def test_scripts_have_statements() -> None:
         (
             "joins_and_subqueries",
             "queries",
+            "recursion",
             "sequences",
             "texts_and_errors",
             "types_of_results",

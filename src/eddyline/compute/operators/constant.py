@@ -1,4 +1,4 @@
-"""Literal rows."""
+"""Rows that the plan itself holds."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pyarrow as pa
 from eddyline.compute.context import OperatorContext
 from eddyline.compute.stream import Output
 from eddyline.expr.literals import literal_scalar
-from eddyline.plan.dataflow import ConstantSource
+from eddyline.plan.dataflow import BatchSource, ConstantSource
 from eddyline.repr.batch import Batch
 from eddyline.repr.time import EMPTY
 from eddyline.repr.types import arrow_type
@@ -19,7 +19,7 @@ __all__ = ["ConstantOperator"]
 class ConstantOperator:
     """The node's rows at as_of, on the first worker; complete at once."""
 
-    def __init__(self, name: str, node: ConstantSource, output: Output, context: OperatorContext) -> None:
+    def __init__(self, name: str, node: ConstantSource | BatchSource, output: Output, context: OperatorContext) -> None:
         self.name = name
         self._node = node
         self._output = output
@@ -28,11 +28,10 @@ class ConstantOperator:
     def step(self) -> bool:
         if self._output.frontier == EMPTY:
             return False
-        rows = len(self._node.rows)
-        if rows and self._context.worker == 0:
-            columns = tuple(self._column(i) for i in range(len(self._node.types)))
-            times = np.full(rows, self._context.as_of, np.int64)
-            self._output.send(Batch(self._node.types, columns, times, np.ones(rows, np.int64)))
+        if self._context.worker == 0:
+            rows = self._rows()
+            if len(rows):
+                self._output.send(rows)
         return self._output.advance(EMPTY)
 
     def pending(self) -> bool:
@@ -41,7 +40,15 @@ class ConstantOperator:
     def close(self) -> None:
         """Nothing is held."""
 
-    def _column(self, index: int) -> pa.Array:
-        sql_type = self._node.types[index]
-        scalars = [literal_scalar(row[index], sql_type) for row in self._node.rows]
-        return pa.array(scalars, arrow_type(sql_type))
+    def _rows(self) -> Batch:
+        node, at = self._node, self._context.as_of
+        if isinstance(node, ConstantSource):
+            columns = tuple(_column(node, i) for i in range(len(node.types)))
+            return Batch.at(node.types, columns, len(node.rows), at)
+        assert isinstance(node.rows, Batch), "rows are decoded with their message"
+        return Batch(node.types, node.rows.columns, np.full(len(node.rows), at, np.int64), node.rows.diffs)
+
+
+def _column(node: ConstantSource, index: int) -> pa.Array:
+    sql_type = node.types[index]
+    return pa.array([literal_scalar(row[index], sql_type) for row in node.rows], arrow_type(sql_type))

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 
 import msgspec
 
+from eddyline.errors import InternalError
 from eddyline.expr.ir import AggregateCall, Expr, columns_of, map_columns
 from eddyline.plan.blocks import Block
 from eddyline.plan.relation import (
@@ -25,6 +26,7 @@ from eddyline.plan.relation import (
     Map,
     Negate,
     Project,
+    Recursive,
     Reduce,
     Relation,
     Threshold,
@@ -97,6 +99,8 @@ class _Narrowing:
             case LocalGet():
                 self._reads.setdefault(node.name, set()).update(needed)
                 return Project(node, tuple(sorted(needed)))  # always a projection: narrow_block renames it
+            case Recursive():
+                raise InternalError(f"recursion {node.name} has not been taken apart")
             case Constant():
                 columns = sorted(needed)
                 rows = tuple(tuple(row[c] for c in columns) for row in node.rows)

@@ -110,3 +110,4 @@ select - - 5, +-+5, 5 - -3;
 select 3 > 2 > 1;
 select 1 < 2 = true, not 1 = 2 and true or false, 2 + 3 * 4 ^ 2 % 5, - 3 ^ 2, 1 - 2 - 3, 'a' || 'b' = 'ab', 1 + 2 || 'x', 5 between 1 + 1 and 3 * 3 and true, not null is null, 2 ^ -1, -5 % 3;
 select 'a' like 'a' = true, 1 is null = false, 1 = 1 is true, a is null or a > 0 from (select 1 a) x;
+select quote_literal('a'), quote_literal('it''s'), quote_literal('a\b''c'), quote_literal(''), quote_literal(null::text), quote_literal(42), quote_literal(1.50), quote_literal(true), quote_literal(date '2024-02-29'), quote_literal('x'::varchar), quote_literal('ab'::char(4)), quote_literal(array[1,2]), quote_literal(e'\\x01'::bytea);
