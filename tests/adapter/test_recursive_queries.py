@@ -189,7 +189,7 @@ def test_what_the_system_tells_of_itself_is_read_in_rounds(plain: eddyline.Conne
         "WITH RECURSIVE t(n, d) AS (SELECT 1, name FROM mz_introspection.mz_dataflows WHERE name = 'two' "
         "UNION ALL SELECT n + 1, d.name FROM t JOIN mz_introspection.mz_dataflows d ON d.name = t.d WHERE n < 3) "
     )
-    counts = dict(plain.execute(logs + "SELECT n, count(*) FROM t GROUP BY n").fetchall())
+    counts: dict[Any, Any] = dict(plain.execute(logs + "SELECT n, count(*) FROM t GROUP BY n").fetchall())
     assert set(counts) == {1, 2, 3}
     with pytest.raises(eddyline.NotSupportedError):
         plain.execute(logs + "SELECT n FROM t AS OF 1")

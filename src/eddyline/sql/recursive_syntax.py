@@ -171,7 +171,8 @@ def _of_select(select: AstNode, name: str, place: _Place) -> list[tuple[Message,
     operation = enum_name(select, "op")
     if place is not _Place.ALLOWED or operation not in ("SETOP_INTERSECT", "SETOP_EXCEPT"):
         return [*parts, *((child, place) for child in _below(select))]
-    left, right = place, place
+    left: _Place = place
+    right: _Place = place
     if operation == "SETOP_EXCEPT":
         left, right = _Place.EXCEPT if select.all else place, _Place.EXCEPT
     elif select.all:
