@@ -303,6 +303,11 @@ def _rights(snapshot: CatalogSnapshot, search_path: tuple[str, ...], statement: 
     for key, kind, name in _targets(snapshot, search_path, statement):
         known = ALL_RIGHTS["sequence" if kind == "sequence" else statement.kind]
         wanted = tuple(right for right in statement.rights or known if right in known)
+        if len(wanted) < len(statement.rights):
+            if kind != "sequence":
+                raise make_error("0LP01", f"invalid privilege type USAGE for {statement.kind}")
+            only = f'sequence "{name}" only supports USAGE, SELECT, and UPDATE privileges'
+            notices.append(warning(only, "0LP01"))
         by = {right: grantor for right in wanted if (grantor := rules.grantor(actor, key, right)) is not None}
         _check_columns(snapshot, rules, statement, actor, key)
         if not by:

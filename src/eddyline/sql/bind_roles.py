@@ -266,6 +266,8 @@ def _right(node: AstNode, kind: str) -> str:
         raise unsupported("rights on columns", hint="Grant them on a view of those columns.")
     if right not in {r for rights in ALL_RIGHTS.values() for r in rights} | {"EXECUTE"}:
         raise make_error("42601", f'unrecognized privilege type "{right.lower()}"')
+    if kind == "table" and right in ALL_RIGHTS["sequence"]:
+        return right  # of sequences too, as long as it is not of a table
     if right not in ALL_RIGHTS[kind]:
         shown = "relation" if kind == "table" else kind
         raise make_error("0LP01", f"invalid privilege type {right} for {shown}")

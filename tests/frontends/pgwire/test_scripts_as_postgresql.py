@@ -96,6 +96,7 @@ def test_scripts_have_statements() -> None:
             "joins_and_subqueries",
             "queries",
             "recursion",
+            "sequence_rights",
             "sequences",
             "texts_and_errors",
             "types_of_results",

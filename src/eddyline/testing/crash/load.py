@@ -28,6 +28,7 @@ CREATE TABLE IF NOT EXISTS newest_{0} (number int PRIMARY KEY);
 """
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS done (writer int, number int, PRIMARY KEY (writer, number));
+CREATE TABLE IF NOT EXISTS numbered (id bigserial PRIMARY KEY, writer int, number int);
 CREATE MATERIALIZED VIEW IF NOT EXISTS sums AS
     SELECT writer, count(*) AS rows, sum(value) AS total FROM recent GROUP BY writer;
 CREATE INDEX IF NOT EXISTS sums_by_writer ON sums (writer);
@@ -92,6 +93,7 @@ def _transaction(db: Connection, writer: int, number: int, filler: int) -> None:
 
 def _statements(db: Connection, writer: int, number: int, filler: int) -> None:
     db.execute("INSERT INTO done VALUES (?, ?)", (writer, number))
+    db.execute("INSERT INTO numbered (writer, number) VALUES (?, ?), (?, ?)", (writer, number, writer, number))
     db.execute(
         f"INSERT INTO recent_{writer} SELECT ?::int, ?::bigint * i, ? FROM generate_series(1, ?::int) AS g (i)",
         (number, number, "x" * filler, _rows_of(writer, number)),
@@ -144,6 +146,10 @@ def check(db: Connection, acknowledged: dict[int, int], defined: dict[int, int],
                 wrong.append(f"writer {writer}: its own table has {seen}; {defined.get(writer)} was acknowledged")
         elif synchronous and writer in defined:
             wrong.append(f"writer {writer}: table {defined[writer]} was acknowledged and is not there")
+    last = db.execute("SELECT coalesce(max(id), 0) FROM numbered").fetchall()[0][0]
+    following = db.execute("SELECT nextval('numbered_id_seq')").fetchall()[0][0]
+    if following <= last:
+        wrong.append(f"the sequence gives {following} again: {last} is there")
     kept = "SELECT writer, count(*), sum(value) FROM recent GROUP BY writer ORDER BY writer"
     direct = db.execute(kept).fetchall()
     expect("sums", db.execute("SELECT writer, rows, total FROM sums ORDER BY writer").fetchall(), direct)
@@ -156,6 +162,8 @@ def _check_writer(db: Connection, writer: int, number: int, expect: Callable[[st
     """That the first ``number`` transactions are there whole, and nothing else."""
     query = "SELECT count(*), coalesce(max(number), 0) FROM done WHERE writer = ?"
     expect(f"writer {writer}, done", db.execute(query, (writer,)).fetchone(), (number, number))
+    query = "SELECT count(*), count(DISTINCT number) FROM numbered WHERE writer = ?"
+    expect(f"writer {writer}, numbered", db.execute(query, (writer,)).fetchone(), (2 * number, number))
     query = "SELECT number, count(*), sum(value) FROM recent WHERE writer = ? GROUP BY number ORDER BY number"
     found = [(int(n), int(rows), int(total)) for n, rows, total in db.execute(query, (writer,)).fetchall()]
     expected = []
