@@ -18,22 +18,23 @@ def some_weights(rng: random.Random, rows: int) -> np.ndarray:
     return np.array([rng.choice((0, 1, 1, -1, 7, -(2**20), 2**20)) for _ in range(rows)])
 
 
+@pytest.mark.parametrize("count", [1, SEGMENTS])
 @pytest.mark.parametrize("seed", range(4))
-def test_words_add_up_exactly(seed: int) -> None:
+def test_words_add_up_exactly(seed: int, count: int) -> None:
     rng = random.Random(seed)
     edges = (0, 1, -1, 2**63 - 1, -(2**63), 2**32, 2**32 - 1, -(2**32), -(2**32) - 1)
     values = np.array([rng.choice((*edges, rng.getrandbits(64) - 2**63)) for _ in range(700)])
-    weights, segments = some_weights(rng, 700), np.array([rng.randrange(SEGMENTS) for _ in range(700)])
+    weights, segments = some_weights(rng, 700), np.array([rng.randrange(count) for _ in range(700)])
     assert int(np.abs(weights).sum()) <= loose_sums.MAX_WEIGHT
-    fast, slow = np.zeros((SEGMENTS, 7), np.int64), np.zeros((SEGMENTS, 7), np.int64)
+    fast, slow = np.zeros((count, 7), np.int64), np.zeros((count, 7), np.int64)
     loose_sums.add_word_digits(values, weights, segments, 1, fast)
     loose_sums.add_word_digits_twin(values, weights, segments, 1, slow)
     assert np.array_equal(fast, slow)
-    state = np.zeros((SEGMENTS, 7), np.int64)
+    state = np.zeros((count, 7), np.int64)
     before, after = np.empty_like(fast), np.empty_like(fast)
-    slots, starts = np.arange(SEGMENTS), np.arange(SEGMENTS + 1)
+    slots, starts = np.arange(count), np.arange(count + 1)
     running_sums(state, slots, starts, fast, 1, np.array([1, 7]), before, after)
-    for segment in range(SEGMENTS):
+    for segment in range(count):
         mine = segments == segment
         expected = sum(v * w for v, w in zip(values[mine].tolist(), weights[mine].tolist(), strict=True))
         assert digits_value(state[segment, 1:]) == expected

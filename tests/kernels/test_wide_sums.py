@@ -51,6 +51,22 @@ def test_adding_and_taking_back_leaves_zero() -> None:
     assert not out.any()
 
 
+@pytest.mark.parametrize("segments", [1, 5])
+@pytest.mark.parametrize("greatest", [0, 1])
+def test_extremes_are_those_of_its_twin(greatest: int, segments: int) -> None:
+    rng = random.Random(segments)
+    edges = (0, -1, 2**63 - 1, -(2**63))
+    values = np.array([rng.choice((*edges, rng.getrandbits(64) - 2**63)) for _ in range(60)])
+    weights = np.array([rng.choice((0, 0, 1, -3)) for _ in range(60)])
+    of_row = np.array([rng.randrange(segments) for _ in range(60)])
+    for first, stop in ((0, 0), (0, 3), (3, 60)):
+        fast = (np.full(segments, 7), np.zeros(segments, np.int64))
+        slow = (fast[0].copy(), fast[1].copy())
+        reduce.extremes(values[first:stop], weights[first:stop], of_row[first:stop], greatest, *fast)
+        reduce.extremes_twin(values[first:stop], weights[first:stop], of_row[first:stop], bool(greatest), *slow)
+        assert all(np.array_equal(a, b) for a, b in zip(fast, slow, strict=True))
+
+
 def test_add_weights_counts() -> None:
     rng = np.random.default_rng(1)
     weights, segments = rng.integers(-9, 9, 300), rng.integers(0, 5, 300)

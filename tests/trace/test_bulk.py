@@ -16,7 +16,7 @@ from eddyline.testing.columns import ALL_TYPES
 from eddyline.testing.row_keys import row_keys
 from eddyline.trace.bulk import RunBuilder
 from eddyline.trace.hasher import Hasher
-from eddyline.trace.run import Layout, Run, build_run
+from eddyline.trace.run import Layout, Run, build_run, count_retracted
 from tests.trace.multiset import Item, multiset, random_batch
 
 _AT = Time(3)
@@ -38,6 +38,7 @@ def same(found: Run | None, wanted: Run) -> None:
         return
     for name in ("key_hashes", "value_hashes", "times", "diffs"):
         assert getattr(found, name).tolist() == getattr(wanted, name).tolist(), name
+    assert found.retracted == wanted.retracted == count_retracted(wanted.times, wanted.diffs, wanted.since)
     types = found.types
     assert row_keys(found.columns, types, len(found)) == row_keys(wanted.columns, types, len(wanted))
     for column in found.columns:
@@ -65,6 +66,18 @@ def test_slices_of_columns_are_read_where_they_lie() -> None:
         built(slices, layout, hasher, fuel=50),
         build_run(batch, layout, hasher, lower=_LOWER, upper=_UPPER, since=_LOWER),
     )
+
+
+def test_its_retractions_are_later_than_a_since_that_is_before_its_time() -> None:
+    layout, hasher = Layout((BIGINT,), (0,)), Hasher(2)
+    builder = RunBuilder(layout, hasher, _AT)
+    builder.add(random_batch(layout.types, 50, range(3, 4), Random(3)).negated())
+    while builder.work(8):
+        continue
+    for since in (Frontier(0), _LOWER):
+        run = builder.result(lower=_LOWER, upper=_UPPER, since=since)
+        assert run is not None and run.retracted.all > 0
+        assert run.retracted == count_retracted(run.times, run.diffs, since)
 
 
 def test_what_cancels_leaves_nothing() -> None:

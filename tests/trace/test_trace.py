@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from eddyline.errors import DataError
-from eddyline.repr.batch import Batch
+from eddyline.repr.batch import Batch, Int64s
 from eddyline.repr.time import EMPTY, Frontier, Time
 from eddyline.repr.types import BIGINT, BOOLEAN, DOUBLE, INTEGER, INTERVAL, NUMERIC, SMALLINT, TEXT, UUID
 from eddyline.testing.columns import random_column
@@ -20,7 +20,7 @@ from eddyline.testing.row_keys import row_keys
 from eddyline.trace.hasher import Hasher
 from eddyline.trace.merge import Merge, RunSet
 from eddyline.trace.order import sort_prefix
-from eddyline.trace.run import Layout, Run
+from eddyline.trace.run import Layout, Retracted, Run, count_retracted
 from eddyline.trace.snapshot import Snapshot
 from eddyline.trace.trace import FAN, TINY_RUNS, Trace
 from tests.trace.multiset import Item, Oracle, build, multiset, random_batch
@@ -339,6 +339,62 @@ def test_rows_that_came_and_went_in_one_run_vanish_once_since_has_passed_them() 
         pass
     assert trace.rows == 0
     assert trace.upper == 2
+
+
+@pytest.mark.parametrize("fuel", [1, 7, 10_000])
+def test_a_merge_counts_what_its_run_takes_back(fuel: int) -> None:
+    layout, hasher, rng = Layout((SMALLINT, BOOLEAN), (0,)), Hasher(1, bits=6), Random(fuel)
+    runs = [
+        build(
+            random_batch(layout.types, 80, range(lower, lower + 3), rng),
+            layout,
+            hasher,
+            lower=lower,
+            upper=lower + 3,
+            since=0,
+        )
+        for lower in (0, 3, 6)
+    ]
+    for since in (0, 4, 9):
+        merge = Merge(layout, runs, Frontier(since))
+        while not merge.done:
+            merge.work(fuel)
+        run = merge.result()
+        assert run is not None and (since > 0 or run.retracted.all > 0)
+        assert run.retracted == count_retracted(run.times, run.diffs, run.since)
+        assert run.rebounded(Frontier(9), Frontier(9)).retracted == run.retracted
+
+
+def test_no_step_looks_at_all_rows_of_a_large_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a merge has made is known by its parts: neither the next insert nor idle work goes through it again."""
+    layout, hasher = Layout((BIGINT,), (0,)), Hasher(1)
+    trace = Trace(layout)
+    handle = trace.handle(since=Frontier(0), through=EMPTY)
+    counted: list[int] = []
+
+    def spied(times: Int64s, diffs: Int64s, since: Frontier) -> Retracted:
+        counted.append(len(diffs))
+        return count_retracted(times, diffs, since)
+
+    for module in ("run", "merge"):
+        monkeypatch.setattr(f"eddyline.trace.{module}.count_retracted", spied)
+    for lower in range(24):
+        columns = (random_numbers(np.random.default_rng(lower), 1000),)
+        trace.insert(
+            build(
+                Batch.at(layout.types, columns, 1000, Time(lower)),
+                layout,
+                hasher,
+                lower=lower,
+                upper=lower + 1,
+                since=0,
+            )
+        )
+        handle.downgrade(Frontier(lower))
+        while trace.work(500):
+            pass
+    assert max(len(run) for run in trace.snapshot().runs) > 10_000
+    assert max(counted) <= 1000, "no more than a slice, or what was inserted"
 
 
 def test_a_run_of_live_rows_is_not_rewritten_when_since_passes_it() -> None:

@@ -8,7 +8,7 @@ from typing import Protocol
 import pyarrow as pa
 
 from eddyline.compute.context import OperatorContext
-from eddyline.compute.frozen import FrozenArrangement, FrozenHandle
+from eddyline.compute.frozen import CollectedArrangement, FrozenArrangement, FrozenHandle
 from eddyline.compute.operators.arrange import ERRORS_LAYOUT
 from eddyline.compute.operators.stash import Stash
 from eddyline.compute.read_state import ReadState
@@ -85,14 +85,17 @@ class IndexExport:
     def fail(self, error: DatabaseError, hasher: Hasher) -> None:
         """The end of a read that was stopped: its one time is sealed, with an error, unless it was sealed before."""
         arrangement, frontier = self.output.arrangement, self.output.frontier
-        if frontier > self._as_of or not isinstance(arrangement, Arrangement):
+        if frontier > self._as_of or not isinstance(arrangement, (Arrangement, CollectedArrangement)):
             return
         texts = (error.sqlstate, error.message, "", " ".join(t for t in (error.detail, error.hint) if t), "")
         columns = tuple(pa.array([text], pa.large_string()) for text in texts)
         errors = Batch.at(ERR_TYPES, columns, 1, self._as_of)
-        trace = arrangement.errs
-        trace.insert(build_run(errors, ERRORS_LAYOUT, hasher, lower=trace.upper, upper=self._until, since=trace.since))
-        arrangement.oks.advance_upper(self._until)
+        if isinstance(arrangement, CollectedArrangement):
+            arrangement.collect([], errors, OperatorContext(hasher, self._as_of, self._until))
+        else:
+            trace, until = arrangement.errs, self._until
+            trace.insert(build_run(errors, ERRORS_LAYOUT, hasher, lower=trace.upper, upper=until, since=trace.since))
+            arrangement.oks.advance_upper(until)
         self.output.seal(Sealed((), errors, frontier, self._until))
 
     def close(self) -> None:

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 import pyarrow as pa
 
+from eddyline.compute.frozen import CollectedTrace
 from eddyline.compute.readable import PeekSource
 from eddyline.compute.walk import Pace, walk_at, walk_keys
 from eddyline.errors import DatabaseError, make_error
@@ -163,7 +164,13 @@ class PeekTask:
         self._updates = arrangement.errs.rows
         if self._updates:
             self._errors = walk_at(arrangement.errs.snapshot(), Time(self.peek.time), self._pace, self._hasher)
-        self._oks = arrangement.oks.snapshot()
+        oks = arrangement.oks
+        slices = oks.slices(self._pace) if self.walks and isinstance(oks, CollectedTrace) else None
+        if slices is None:
+            self._oks = oks.snapshot()
+        else:
+            self._slices = slices
+            self._updates = self._updates or oks.rows
 
     def _step(self) -> PeekResponse | None:
         self._timing.begin()
@@ -185,6 +192,7 @@ class PeekTask:
             errors = next(self._errors, None)
             if errors is None:
                 self._errors = None
+                self._updates = self._export.arrangement.oks.rows
                 return 0
             self._failing = _positive(errors)
             self._pace.end()

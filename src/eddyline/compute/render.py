@@ -17,11 +17,12 @@ from eddyline.compute.context import BUDGET_ROWS, OperatorContext
 from eddyline.compute.dataflow import Dataflow
 from eddyline.compute.exchange import Channel, ExchangeOperator, Mailboxes
 from eddyline.compute.exports import ElsewhereExport, Export, IndexExport, MaterializedViewSink, SubscribeSink
-from eddyline.compute.frozen import FrozenIndex
+from eddyline.compute.frozen import CollectedArrangement, FrozenIndex
 from eddyline.compute.imports import ImportFrozenOperator, ImportIndexOperator, ImportSourceOperator
 from eddyline.compute.log_reads import ImportLogOperator, LogImport
 from eddyline.compute.operators.arrange import ArrangeOperator, new_arrangement
 from eddyline.compute.operators.basic_reduce import BasicReduceOperator
+from eddyline.compute.operators.collect import CollectOperator
 from eddyline.compute.operators.constant import ConstantOperator
 from eddyline.compute.operators.distinct import DistinctOperator, ThresholdOperator
 from eddyline.compute.operators.flat_map import FlatMapOperator
@@ -31,6 +32,7 @@ from eddyline.compute.operators.mfp import MfpOperator
 from eddyline.compute.operators.partner import Partner
 from eddyline.compute.operators.recompute import RecomputeOperator
 from eddyline.compute.operators.reduce import ReduceOperator
+from eddyline.compute.operators.snapshot_join import SnapshotJoinOperator, Unarranged
 from eddyline.compute.operators.snapshot_reduce import SnapshotReduceOperator
 from eddyline.compute.operators.snapshot_top_k import SnapshotTopKOperator
 from eddyline.compute.operators.stateless import FlattenOperator, NegateOperator, UnionOperator
@@ -113,6 +115,9 @@ def render(
         allowed=_nothing_allowed(description),
     )
     builder = _Builder(description, number, runtime, context, frozen or {}, logs or {})
+    if context.single_time:
+        builder.left_to_joins = _left_to_joins(description, builder.readers)
+        builder.result = _result(description, builder.readers)
     for position, node in enumerate(description.operators):
         builder.add(position, node)
     return Dataflow(
@@ -129,6 +134,26 @@ def render(
         allowed=context.allowed,
         selected=passed_by(description),
     )
+
+
+def _left_to_joins(description: plan.DataflowDescription, readers: Mapping[int, int]) -> frozenset[int]:
+    """The arrangements that nobody but one join reads, once: a read's join may do without."""
+    operators = description.operators
+    joined = {i for operator in operators if isinstance(operator, plan.Join) for i in inputs_of(operator)}
+    return frozenset(i for i in joined if readers[i] == 1 and isinstance(operators[i], plan.Arrange))
+
+
+def _result(description: plan.DataflowDescription, readers: Mapping[int, int]) -> int | None:
+    """The arrangement without a key that a one-shot read exports and does not read itself."""
+    if description.dataflow_class is not plan.DataflowClass.ONE_SHOT_READ:
+        return None
+    operators = description.operators
+    exported = [operator.input for operator in operators if isinstance(operator, plan.ExportIndex)]
+    for position in exported:
+        node = operators[position]
+        if readers[position] == 1 and isinstance(node, plan.Arrange) and not node.key:
+            return position
+    return None
 
 
 def _nothing_allowed(description: plan.DataflowDescription) -> Allowed:
@@ -152,6 +177,11 @@ class _Builder:
     inputs: list[tuple[str, Output | ArrangedOutput]] = field(default_factory=list)
     states: list[KeyedState] = field(default_factory=list)
     edges: dict[int, Output | ArrangedOutput] = field(default_factory=dict)
+    #: of a read: positions of arrangements that are left to the join that reads them
+    left_to_joins: frozenset[int] = frozenset()
+    unarranged: dict[int, Unarranged] = field(default_factory=dict)
+    #: likewise, of the arrangement that is its result, if nobody but readers of all of it will have it
+    result: int | None = None
     flattened: dict[int, Output] = field(default_factory=dict)
     outputs: list[Output] = field(default_factory=list)
     #: the arrangements made here, by position
@@ -222,9 +252,18 @@ class _Builder:
 
     def _add_arrange(self, position: int, node: plan.Arrange, name: str) -> None:
         layout = Layout(node.types, node.key)
+        stream = self._exchanged(node.input, node.key)
+        if position == self.result:
+            collected = CollectedArrangement(layout)
+            edge = ArrangedOutput(collected)
+            self.operators.append(CollectOperator(name, stream, node.types, collected, edge, self.context))
+            self.edges[position] = edge
+            return
+        if position in self.left_to_joins:
+            self.unarranged[position] = Unarranged(name, stream, layout, self.context)
+            return
         arrangement = new_arrangement(layout, self.context)
         output = ArrangedOutput(arrangement)
-        stream = self._exchanged(node.input, node.key)
         self.arranging[position] = ArrangeOperator(name, stream, layout, output, self.context)
         self.operators.append(self.arranging[position])
         self.arrangements.append(arrangement)
@@ -248,10 +287,7 @@ class _Builder:
             case plan.Negate():
                 return NegateOperator(name, self._stream(node.input), output, context)
             case plan.Join():
-                left, right = self._arranged(node.left).connect(), self._arranged(node.right).connect()
-                self._introduce(node.left, node.right, right, is_left=True)
-                self._introduce(node.right, node.left, left, is_left=False)
-                return JoinOperator(name, left, right, node, output, context)
+                return self._join(node, name, output)
             case plan.Reduce():
                 stream = self._exchanged(node.input, node.key)
                 if node.functions is plan.ReduceFunctions.BASIC:
@@ -281,6 +317,17 @@ class _Builder:
                 raise make_error("XX000", f"{name} is no operator over streams")
             case _:
                 assert_never(node)
+
+    def _join(self, node: plan.Join, name: str, output: Output) -> Operator:
+        unarranged = self.unarranged.get(node.left), self.unarranged.get(node.right)
+        if unarranged != (None, None):
+            left = unarranged[0] or self._arranged(node.left)
+            right = unarranged[1] or self._arranged(node.right)
+            return SnapshotJoinOperator(name, left, right, node, output, self.context)
+        streams = self._arranged(node.left).connect(), self._arranged(node.right).connect()
+        self._introduce(node.left, node.right, streams[1], is_left=True)
+        self._introduce(node.right, node.left, streams[0], is_left=False)
+        return JoinOperator(name, *streams, node, output, self.context)
 
     def _by_row(self, node: plan.Distinct | plan.Threshold) -> Stream:
         return self._exchanged(node.input, tuple(range(len(node.types))))

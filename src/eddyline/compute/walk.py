@@ -86,7 +86,7 @@ def walk_at(snapshot: Snapshot, time: Time, pace: Pace, hasher: Hasher) -> Itera
     updates that have come since.
     """
     readable = _readable(snapshot, time)
-    if all(len(run) <= MOST_ROWS for _, run in readable) and any(run.retractions for _, run in readable):
+    if all(len(run) <= MOST_ROWS for _, run in readable) and any(run.retracted.all for _, run in readable):
         runs = [run for _, whole in readable if (run := settled(whole, time)) is not None]
         if sum(map(len, runs)) <= pace.rows:
             return read_runs(snapshot.layout, runs, time)

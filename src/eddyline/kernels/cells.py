@@ -35,6 +35,7 @@ __all__ = [
     "VARLEN",
     "WIDTH",
     "WIDTHS",
+    "WORDS",
     "Descriptors",
     "cell",
     "compare_rows_twin",
@@ -66,6 +67,9 @@ HEAD: Final = 8
 
 #: bytes per value by cell kind; 0 for bits and varlen
 WIDTHS: Final = (0, 2, 4, 8, 16, 24, 4, 8, 0, 16, 16, 0)
+
+#: the kinds whose values are hashed as one word of 64 bits, the same for those that SQL calls equal and no others
+WORDS: Final = (BITS, INT16, INT32, INT64, FLOAT32, FLOAT64)
 
 #: the kinds with 64-bit offsets
 VARLEN: Final = (BYTES, PADDED)

@@ -3,19 +3,20 @@
 A *slot* is a group's number.  ``head[b]`` is the first slot of bucket *b* and ``following[s]`` the next one of its
 chain, -1 at the end.  ``state`` is ``[mask, split]``: buckets below ``split`` use one more bit of the hash than
 ``mask`` has.  Each insertion splits at most one bucket, so that no insertion pays for a rehash of the whole.
-Equal hashes are candidates only: ``locate_keys`` compares the keys.
+Equal hashes are candidates only: ``locate_keys`` compares the keys, unless they are words that their hashes tell apart.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from eddyline.kernels.cells import cell, sql_key
+from eddyline.kernels.cells import BYTES, INT64, cell, sql_key
 from eddyline.kernels.kernel import kernel, subroutine
+from eddyline.kernels.memory import load_i64
 from eddyline.kernels.row_order import ITEM_BYTES, compare_cells, is_null
 from eddyline.kernels.signatures import I64, RUNS, U64, VOID, read, write
 
@@ -35,9 +36,6 @@ __all__ = [
 
 Int64s = npt.NDArray[np.int64]
 UInt64s = npt.NDArray[np.uint64]
-
-#: spreads hashes whose high bits are the same
-_MIX: Final = np.uint64(0x9E3779B97F4A7C15)
 
 
 @subroutine
@@ -120,6 +118,20 @@ def _link(slot: Any, head: Any, following: Any, slot_hashes: Any, state: Any) ->
 
 
 @subroutine
+def _cells_equal(p: Any, i: Any, q: Any, j: Any) -> Any:
+    """Whether SQL calls two cells equal that are not NULL; whole words and lengths tell most at once."""
+    kind = load_i64(p)
+    if kind == INT64:
+        return load_i64(load_i64(p + 8) + 8 * i) == load_i64(load_i64(q + 8) + 8 * j)
+    if kind == BYTES:
+        start = load_i64(p + 16) + 8 * i
+        other = load_i64(q + 16) + 8 * j
+        if load_i64(start + 8) - load_i64(start) != load_i64(other + 8) - load_i64(other):
+            return False
+    return compare_cells(p, i, q, j) == 0
+
+
+@subroutine
 def _keys_equal(items: Any, a: Any, i: Any, b: Any, j: Any) -> Any:
     """Whether SQL calls two rows equal, NULLs too; ``a``, ``b``: the addresses of their ``items`` descriptors."""
     for item in range(items):
@@ -130,22 +142,24 @@ def _keys_equal(items: Any, a: Any, i: Any, b: Any, j: Any) -> Any:
         if i_null or j_null:
             if not (i_null and j_null):
                 return False
-        elif compare_cells(p, i, q, j) != 0:
+        elif not _cells_equal(p, i, q, j):
             return False
     return True
 
 
 @kernel(
     I64(
-        RUNS, RUNS, read(U64), write(I64), write(I64), write(I64), write(U64), write(I64), write(I64), write(I64, 2)
+        RUNS, RUNS, read(U64), I64, write(I64), write(I64), write(I64), write(U64), write(I64), write(I64),
+        write(I64, 2),
     ),
     short=True,
 )  # fmt: skip
-def locate_keys(keys, rows, hashes, table, head, following, slot_hashes, state, progress, out):  # type: ignore[no-untyped-def]
+def locate_keys(keys, rows, hashes, exact, table, head, following, slot_hashes, state, progress, out):  # type: ignore[no-untyped-def]
     """The slot of each row's key; a key without one gets the next, which is linked in.
 
     keys, rows: int64[1, items, WIDTH], the key of each slot that was there, and the rows.  hashes: uint64[n], of the
-    rows.  table: int64, a power of two of entries and at least 2 n, all -1 on entry; scratch.
+    rows.  ``exact``: different keys have different hashes, and nothing else is looked at.  table: int64, a power of
+    two of entries and at least 2 n, all -1 on entry; scratch.
     ``progress``: [next row, groups so far, slots, slots that were there]; it returns 0 where one more slot has no room
     in ``head``, ``following`` or ``slot_hashes``, to be called again with more, and 1 when it is done.
     out: int64[4, n]: the group of each row, in the order of their first rows; of each group the slot and the first
@@ -154,36 +168,39 @@ def locate_keys(keys, rows, hashes, table, head, following, slot_hashes, state, 
     items = rows.shape[1]
     at_keys = np.int64(keys.ctypes.data)
     at_rows = np.int64(rows.ctypes.data)
-    mask = np.uint64(len(table) - 1)
+    mask = len(table) - 1
+    room = min(len(following), len(slot_hashes))
     count = progress[1]
     known = progress[3]
     for i in range(progress[0], len(hashes)):
-        mixed = hashes[i] * _MIX
-        at = np.int64((mixed ^ (mixed >> np.uint64(32))) & mask)
+        slot = head[_bucket(hashes[i], state[0], state[1])]
+        while slot >= 0:
+            if slot_hashes[slot] == hashes[i]:
+                if exact:
+                    break
+                if slot < known:
+                    if _keys_equal(items, at_keys, slot, at_rows, i):
+                        break
+                elif _keys_equal(items, at_rows, out[3, slot - known], at_rows, i):
+                    break
+            slot = following[slot]
+        if slot < 0:
+            slot = progress[2]
+            if slot == room or state[0] + state[1] + 2 > len(head):
+                progress[0] = i
+                progress[1] = count
+                return 0
+            slot_hashes[slot] = hashes[i]
+            _link(slot, head, following, slot_hashes, state)
+            out[3, slot - known] = i
+            progress[2] = slot + 1
+        # The rows of few slots are most of them, and those lie side by side here.
+        at = slot & mask
         group = table[at]
-        while group >= 0:
-            first = out[2, group]
-            if hashes[first] == hashes[i] and _keys_equal(items, at_rows, first, at_rows, i):
-                break
-            at = np.int64(np.uint64(at + 1) & mask)
+        while group >= 0 and out[1, group] != slot:
+            at = (at + 1) & mask
             group = table[at]
         if group < 0:
-            # Slots that are new in this call have the keys of other groups.
-            slot = head[_bucket(hashes[i], state[0], state[1])]
-            while slot >= 0:
-                if slot < known and slot_hashes[slot] == hashes[i] and _keys_equal(items, at_keys, slot, at_rows, i):
-                    break
-                slot = following[slot]
-            if slot < 0:
-                slot = progress[2]
-                if slot == min(len(following), len(slot_hashes)) or state[0] + state[1] + 2 > len(head):
-                    progress[0] = i
-                    progress[1] = count
-                    return 0
-                slot_hashes[slot] = hashes[i]
-                _link(slot, head, following, slot_hashes, state)
-                out[3, slot - known] = i
-                progress[2] = slot + 1
             group = count
             table[at] = group
             out[1, group] = slot

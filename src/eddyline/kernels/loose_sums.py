@@ -36,6 +36,15 @@ def add_word_digits(values, weights, segments, column, out):  # type: ignore[no-
 
     values, weights, segments: int64[n]; out: int64[m, w].  A digit after the two takes no part.
     """
+    if len(out) == 1:  # in registers: each row would wait for the last one's store
+        low = np.int64(0)
+        high = np.int64(0)
+        for i in range(len(values)):
+            low += (values[i] & _LOW) * weights[i]
+            high += (values[i] >> _32) * weights[i]
+        out[0, column] += low
+        out[0, column + 1] += high
+        return
     for i in range(len(values)):
         segment = segments[i]
         out[segment, column] += (values[i] & _LOW) * weights[i]

@@ -1,4 +1,4 @@
-"""Exact sums of wide integers per segment, and their running values.
+"""Exact sums of wide integers per segment, and their running values; least and greatest words.
 
 A wide integer is a row of int64 *digits*: base 2**32, least first, all in ``[0, 2**32)`` but the last, which is
 signed and takes what the others cannot hold.  Additions carry at once, so that equal numbers have equal digits.
@@ -26,6 +26,8 @@ __all__ = [
     "digits_unscaled",
     "digits_unscaled_twin",
     "digits_value",
+    "extremes",
+    "extremes_twin",
     "running_sums",
     "running_sums_twin",
 ]
@@ -46,6 +48,31 @@ def add_weights(weights, segments, column, out):  # type: ignore[no-untyped-def]
 def add_weights_twin(weights: Int64s, segments: Int64s, column: int, out: Int64s) -> None:
     for weight, segment in zip(weights.tolist(), segments.tolist(), strict=True):
         out[segment, column] += weight
+
+
+@kernel(VOID(read(I64), read(I64), read(I64), I64, write(I64), write(I64)))
+def extremes(values, weights, segments, greatest, best, there):  # type: ignore[no-untyped-def]
+    """``best[s]``: the least value of segment *s*, or the greatest if ``greatest``, and of what stood there before;
+    ``there[s]`` is 1 where one was.  Rows of weight 0 do not count.
+
+    values, weights, segments: int64[n]; best, there: int64[m].
+    """
+    flip = np.int64(-1) if greatest else np.int64(0)  # of all bits, which turns the order round
+    for i in range(len(values)):
+        if weights[i] != 0:
+            segment = segments[i]
+            best[segment] = min(best[segment] ^ flip, values[i] ^ flip) ^ flip
+            there[segment] = 1
+
+
+def extremes_twin(
+    values: Int64s, weights: Int64s, segments: Int64s, greatest: bool, best: Int64s, there: Int64s
+) -> None:
+    choose = max if greatest else min
+    for value, weight, segment in zip(values.tolist(), weights.tolist(), segments.tolist(), strict=True):
+        if weight:
+            best[segment] = choose(int(best[segment]), value)
+            there[segment] = 1
 
 
 @subroutine

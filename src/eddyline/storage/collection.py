@@ -28,7 +28,7 @@ from eddyline.repr.types import Kind, SqlType
 from eddyline.storage.stages import Stage, Stages
 from eddyline.trace.hasher import Hasher
 from eddyline.trace.point_probe import point_probe
-from eddyline.trace.run import Layout, Run, build_run
+from eddyline.trace.run import Layout, build_run
 from eddyline.trace.snapshot import Snapshot
 from eddyline.trace.trace import Trace
 
@@ -170,7 +170,7 @@ class Collection:
             trace.advance_upper(time)
             stage = Stage(time, trace)
             self.stages.put(writer, stage)
-        stage.add(_ahead(built, time))
+        stage.add(built.rebounded(time, time))
 
     def fill(self, rows: Batch | None, errors: Batch | None) -> None:
         """Puts a part of the first history into the traces, at whatever times, before any frontier is published.
@@ -183,7 +183,7 @@ class Collection:
             lower, bound = trace.upper, Frontier(int(batch.times.max()) + 1)
             built = build_run(batch, layout, self._hasher, lower=lower, upper=bound, since=trace.since)
             if len(built):
-                trace.insert(_ahead(built, lower))
+                trace.insert(built.rebounded(lower, lower))
         self.unmerged = True
 
     def take_back(self, part: Commit, time: Time) -> None:
@@ -198,7 +198,7 @@ class Collection:
                     upper=Frontier(time + 1),
                     since=trace.since,
                 )
-                trace.insert(_ahead(built, trace.upper))
+                trace.insert(built.rebounded(trace.upper, trace.upper))
         self.unmerged = True
 
     def publish_staged(self, writer: object) -> list[Commit]:
@@ -212,7 +212,7 @@ class Collection:
         if self.oks.upper < stage.time:
             self.oks.advance_upper(stage.time)
         for run in stage.trace.snapshot().runs:
-            self.oks.insert(_ahead(run, self.oks.upper))
+            self.oks.insert(run.rebounded(self.oks.upper, self.oks.upper))
         return [Commit(self.upper, batch, None, batch_bytes(batch)) for batch in stage.batches]
 
     def compact(self, since: Frontier) -> None:
@@ -255,21 +255,6 @@ class Collection:
             keys, key_types, hashes, below=Frontier(at + 1), null_safe=(True,) * len(keys)
         )
         return Batch(self.types, tuple(matches.columns), matches.times, matches.diffs).advanced(at)
-
-
-def _ahead(run: Run, time: Frontier) -> Run:
-    """The run with the bounds [time, time), at or before its times, which let another one follow there."""
-    return Run(
-        run.layout,
-        run.columns,
-        key_hashes=run.key_hashes,
-        value_hashes=run.value_hashes,
-        times=run.times,
-        diffs=run.diffs,
-        lower=time,
-        upper=time,
-        since=run.since,
-    )
 
 
 def _insert(trace: Trace, layout: Layout, batch: Batch | None, upper: Frontier, hasher: Hasher) -> Batch | None:

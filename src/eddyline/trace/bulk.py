@@ -43,7 +43,7 @@ from eddyline.repr.time import Frontier, Time
 from eddyline.repr.types import SqlType, arrow_type
 from eddyline.trace.columns import ColumnBuffers, address_of, cell_kinds, describe, varlen_bytes
 from eddyline.trace.hasher import Hasher
-from eddyline.trace.run import Layout, Run, Uint64s, hashes_of, summed_rows
+from eddyline.trace.run import Layout, Retracted, Run, Uint64s, hashes_of, summed_rows
 
 __all__ = ["RunBuilder"]
 
@@ -83,6 +83,8 @@ class RunBuilder:
         self._steps: Iterator[int] | None = None
         #: columns, hashes, second words, times and diffs, once they are made
         self._made: tuple[tuple[pa.Array, ...], Uint64s, Uint64s, Int64s, Int64s] | None = None
+        #: rows of the run with a negative diff, so far
+        self._retracted = 0
         #: bytes of what waits to be built, shared buffers included
         self.nbytes = 0
 
@@ -143,6 +145,7 @@ class RunBuilder:
         if self._made is None:
             return None
         columns, hashes, words, times, diffs = self._made
+        retracted = Retracted(self._retracted, self._retracted if self.time > since else 0)
         return Run(
             self.layout,
             columns,
@@ -153,6 +156,7 @@ class RunBuilder:
             lower=lower,
             upper=upper,
             since=since,
+            retracted=retracted,
         )
 
     def _build(self, fuel_rows: int) -> Iterator[int]:
@@ -187,10 +191,11 @@ class RunBuilder:
                 raise make_error("22003", "row multiplicity out of range")
             yield int(starts[stop] - starts[first])
             if out > before:
-                dealt.settle(places[: out - before], diffs[: out - before], before)
+                dealt.settle(places[: out - before], diffs[: out - before], before, self.time)
+                self._retracted += int(np.count_nonzero(diffs[: out - before] < 0))
                 yield out - before
         if out:
-            self._made = (*dealt.finish(out, self.time), dealt.diffs[:out])
+            self._made = (*dealt.finish(out), dealt.diffs[:out])
         self._sources = []
 
 
@@ -198,7 +203,7 @@ class _Dealt:
     """All rows by place: what ``kernels.build`` sorts, and the cells of plain columns.
 
     The rows before those of the buckets that are yet to be sorted are the run's: hashes, second words, diffs and the
-    cells of plain columns are put in order in place, and picks become times in the end.
+    cells of plain columns are put in order in place, and picks become times.
     """
 
     def __init__(
@@ -242,9 +247,9 @@ class _Dealt:
         )  # fmt: skip
         deal_cells(added.described, self._plain, places, self._addresses)
 
-    def settle(self, places: Int64s, diffs: Int64s, first: int) -> None:
-        """Puts the rows at ``places`` to the run's rows from ``first`` on; calls come in the order of the rows, and
-        those of a bucket in one call."""
+    def settle(self, places: Int64s, diffs: Int64s, first: int, time: Time) -> None:
+        """Puts the rows at ``places``, which are of ``time``, to the run's rows from ``first`` on; calls come in the
+        order of the rows, and those of a bucket in one call."""
         rows = len(places)
         stop = first + rows
         self.diffs[first:stop] = diffs
@@ -256,11 +261,10 @@ class _Dealt:
             gather(self._plain_descs, 0, zeros, places, 0, rows, 0, self._settled_outs)
             for cells, settled in zip(self._cells, self._settled, strict=True):
                 cells[first:stop] = settled[:rows]
+        self.picks[first:stop] = time  # of what is settled: none before it is picked any more
 
-    def finish(self, rows: int, time: Time) -> tuple[tuple[pa.Array, ...], Uint64s, Uint64s, Int64s]:
+    def finish(self, rows: int) -> tuple[tuple[pa.Array, ...], Uint64s, Uint64s, Int64s]:
         """(columns, hashes, second words, times) of the run, whose first ``rows`` rows they are."""
-        times = self.picks[:rows]
-        times.fill(time)
         made = iter(self._columns.finish(rows))
         cells = iter(self._cells)
         columns = []
@@ -269,7 +273,7 @@ class _Dealt:
                 columns.append(next(made))
             else:
                 columns.append(pa.Array.from_buffers(arrow_type(sql_type), rows, [None, pa.py_buffer(next(cells))]))
-        return tuple(columns), self.hashes[:rows], self.words[:rows], times
+        return tuple(columns), self.hashes[:rows], self.words[:rows], self.picks[:rows]
 
 
 def _ranges(starts: Int64s, fuel_rows: int) -> Iterator[tuple[int, int]]:

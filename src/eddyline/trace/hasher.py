@@ -40,6 +40,12 @@ class Hasher:
         self.seed = np.uint64((secrets.randbits(64) if seed is None else seed) & _WORD)
         self.mask = np.uint64((1 << bits) - 1)
 
+    @property
+    def exact(self) -> bool:
+        """Whether single words (``cells.WORDS``, no NULLs) that differ have hashes that differ: each step of a hash is
+        reversible, and all of its bits are kept."""
+        return self.bits == 64
+
     def hash_rows(self, columns: Sequence[pa.Array], types: Sequence[SqlType], rows: int) -> npt.NDArray[np.uint64]:
         """uint64[rows]: equal for rows that SQL calls equal, column by column; NULLs hash alike; ``()`` is constant.
 

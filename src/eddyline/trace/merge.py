@@ -19,7 +19,7 @@ from eddyline.kernels.rows import MERGE_STATE, OVERFLOW, merge_rows
 from eddyline.repr.batch import Int64s
 from eddyline.repr.time import EMPTY, Frontier
 from eddyline.trace.columns import ColumnBuffers, cell_kinds
-from eddyline.trace.run import Layout, Run
+from eddyline.trace.run import Layout, Retracted, Run, count_retracted
 
 __all__ = ["Merge", "RunSet"]
 
@@ -95,6 +95,8 @@ class Merge:
         #: input rows still to consume
         self.left_rows = self.runs.rows
         self._below = below
+        #: of the rows that are closed: nobody has to look at all of them again
+        self._retracted = Retracted(0, 0)
         rows = self.left_rows
         kinds = cell_kinds(layout.types)
         varlen = [sum(sizes) for sizes in zip(*(r.varlen_bytes() for r in self.runs.runs), strict=True)]
@@ -154,6 +156,9 @@ class Merge:
         if not self.done and count > 0 and out > closed:
             self._pick_runs[0] = self._pick_runs[count]
             self._pick_rows[0] = self._pick_rows[count]
+        self._retracted = self._retracted.and_also(
+            count_retracted(times[final:closed], diffs[final:closed], self.since)
+        )
         state[2] = closed
 
     def columns(self) -> tuple[pa.Array, ...]:
@@ -182,4 +187,5 @@ class Merge:
             lower=first.lower,
             upper=last.upper,
             since=self.since,
+            retracted=self._retracted,
         )

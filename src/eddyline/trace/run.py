@@ -37,7 +37,10 @@ from eddyline.trace.columns import (
 from eddyline.trace.hasher import Hasher
 from eddyline.trace.order import prefixes_of
 
-__all__ = ["Layout", "Run", "Total", "Uint64s", "build_run", "consolidate", "hashes_of", "sort_order", "summed_rows"]
+__all__ = [
+    "Layout", "Retracted", "Run", "Total", "Uint64s", "build_run", "consolidate", "count_retracted", "hashes_of",
+    "sort_order", "summed_rows",
+]  # fmt: skip
 
 Uint64s = npt.NDArray[np.uint64]
 
@@ -64,12 +67,30 @@ class Total(NamedTuple):
     run: Run | None
 
 
+class Retracted(NamedTuple):
+    """Updates with a negative diff, and those of them that are later than the run's since."""
+
+    all: int
+    late: int
+
+    def and_also(self, other: Retracted) -> Retracted:
+        """Those of two parts of a run."""
+        return Retracted(self.all + other.all, self.late + other.late)
+
+
+def count_retracted(times: Int64s, diffs: Int64s, since: Frontier) -> Retracted:
+    """Of these rows, of a run with that since.  O(rows)."""
+    back = diffs < 0
+    found = int(np.count_nonzero(back))
+    return Retracted(found, int(np.count_nonzero(back & (times > since))) if found else 0)
+
+
 class Run:
     """Updates with lower <= time < upper (before advancing to ``since``); see the module's invariants."""
 
     __slots__ = (
         "_nbytes",
-        "_retractions",
+        "_retracted",
         "columns",
         "descriptors",
         "diffs",
@@ -98,8 +119,9 @@ class Run:
         upper: Frontier,
         since: Frontier,
         descriptors: Int64s | None = None,
+        retracted: Retracted | None = None,
     ) -> None:
-        """``descriptors``: those of ``columns`` and their order, if they are at hand."""
+        """``descriptors``: those of ``columns`` and their order, if they are at hand; ``retracted`` likewise."""
         self.layout = layout
         self.columns = columns
         self.key_hashes = key_hashes
@@ -110,7 +132,8 @@ class Run:
         self.lower = lower
         self.upper = upper
         self.since = since
-        self._retractions = self._nbytes = -1
+        self._nbytes = -1
+        self._retracted = retracted
         #: once somebody has asked (``totals``); any thread
         self.total: Total | None = None
         #: runs of one level are within a factor of four in length
@@ -151,11 +174,12 @@ class Run:
         return len(self.layout.order)
 
     @property
-    def retractions(self) -> int:
-        """Updates with a negative diff.  O(rows) the first time; a race counts them twice, alike."""
-        if self._retractions < 0:
-            self._retractions = int(np.count_nonzero(self.diffs < 0))
-        return self._retractions
+    def retracted(self) -> Retracted:
+        """How many updates take rows back.  O(rows) the first time, unless whoever made the run counted; a race counts
+        them twice, alike."""
+        if self._retracted is None:
+            self._retracted = count_retracted(self.times, self.diffs, self.since)
+        return self._retracted
 
     @property
     def nbytes(self) -> int:
@@ -177,6 +201,7 @@ class Run:
             upper=upper,
             since=self.since,
             descriptors=self.descriptors,
+            retracted=self._retracted,
         )
 
     def varlen_bytes(self) -> list[int]:

@@ -29,7 +29,7 @@ def settled(run: Run, time: Time) -> Run | None:
 
     ``run`` has at most ``MOST_ROWS``.  O(rows) the first time, then O(1); a race adds up twice, alike.
     """
-    if len(run) < _LEAST_ROWS or _SHARE * run.retractions < len(run):
+    if len(run) < _LEAST_ROWS or _SHARE * run.retracted.all < len(run):
         return run
     if run.total is None:
         run.total = _total(run)

@@ -28,8 +28,6 @@ import threading
 from itertools import pairwise
 from typing import Final
 
-import numpy as np
-
 from eddyline.repr.time import MIN_TIME, Frontier
 from eddyline.trace.merge import Merge, RunSet
 from eddyline.trace.run import Layout, Run
@@ -330,7 +328,7 @@ class Trace:
             if position < stop - 1 and retracted and retracted * _RETRACTED_SHARE >= len(run) > _TINY_ROWS:
                 found = position
             if run.lower < run.upper <= self._since + 1:
-                retracted += run.retractions
+                retracted += run.retracted.all
         return found
 
     def _begin_for_debt(self, boundary: Frontier | None) -> None:
@@ -354,7 +352,7 @@ class Trace:
     def _begin_rewrite(self) -> None:
         """Starts a merge of one run with nothing, if that makes enough of its rows vanish.
 
-        Each run is looked at once, when since has passed all of it: O(its updates).  Tiny ones are folded soon.
+        Each run is looked at once, when since has passed all of it.  Tiny ones are folded soon.  O(runs).
         """
         runs = self._set.runs
         for run in runs:
@@ -362,8 +360,7 @@ class Trace:
             if not passed or len(run) <= _TINY_ROWS or id(run) in self._looked_at:
                 continue
             self._looked_at.add(id(run))
-            gone = int(np.count_nonzero((run.diffs < 0) & (run.times > run.since)))
-            if gone * _REWRITE_SHARE >= len(run):
+            if run.retracted.late * _REWRITE_SHARE >= len(run):
                 self._begin((run,))
                 return
 

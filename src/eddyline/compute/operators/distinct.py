@@ -42,7 +42,9 @@ class ThresholdOperator(SealedOperator):
         return np.maximum(counts, 0)
 
     def absorb(self, batch: Batch) -> None:
-        self._accumulate(batch.advanced(self.context.as_of))
+        groups, slots = self._table.locate(batch.columns, len(batch))
+        delta = self._counts.delta((), batch.diffs, groups, len(slots))
+        self._counts.run(slots, np.arange(len(slots) + 1), delta)  # of one time: a segment for each group
 
     def publish(self) -> Iterator[None]:
         budget = self.context.budget_rows

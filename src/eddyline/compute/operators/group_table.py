@@ -1,7 +1,8 @@
 """Groups by key: which slot a key has, and each slot's key.
 
 Invariants:
-I1  no two linked slots have keys that SQL calls equal; equal hashes are only candidates, keys decide;
+I1  no two linked slots have keys that SQL calls equal; equal hashes are only candidates, keys decide, but where a key
+    is one word, whose hash is as good as the word;
 I2  a slot is never reused for another key; ``compact`` renumbers, and says how.
 The state belongs to the worker's thread.
 """
@@ -17,6 +18,7 @@ import pyarrow as pa
 from eddyline.compute.operators.growable import grown
 from eddyline.compute.operators.key_log import KeyLog
 from eddyline.compute.state_size import StateSize
+from eddyline.kernels.cells import WORDS
 from eddyline.kernels.groups import buckets_in_use, erase_slots, first_of_hash, insert_slots, locate_keys, number_groups
 from eddyline.repr.batch import Int64s
 from eddyline.repr.types import SqlType
@@ -77,6 +79,8 @@ class GroupTable:
         self._types = tuple(types)
         self._kinds = cell_kinds(self._types)
         self._hasher = hasher
+        #: whether keys without NULLs are one word each, which different hashes have
+        self._word = len(self._kinds) == 1 and self._kinds[0] in WORDS and hasher.exact
         self._keys = KeyLog(self._types)
         self._head = np.full(16, -1, np.int64)
         self._following = np.full(16, -1, np.int64)
@@ -107,6 +111,7 @@ class GroupTable:
         described = describe(columns, self._kinds)
         short = asked <= SHORT_ROWS and sum(varlen_bytes(described, asked)) <= SHORT_BYTES
         hashes = self._hasher.hash_described(described, asked)
+        exact = int(self._word and not described[0, 3] and not self._keys.descriptors[0, 0, 3])
         table = np.full(1 << max(4, (2 * asked - 1).bit_length()), -1, np.int64)
         out = np.empty((4, asked), np.int64)
         progress = np.array((0, 0, self.size, self.size), np.int64)
@@ -116,6 +121,7 @@ class GroupTable:
             self._keys.descriptors,
             described[None],
             hashes,
+            exact,
             table,
             self._head,
             self._following,

@@ -22,7 +22,7 @@ from eddyline.repr.time import Frontier
 from eddyline.repr.types import SqlType
 from eddyline.trace.run import Layout, Run, Uint64s, build_run
 
-__all__ = ["Changes", "JoinChanges"]
+__all__ = ["PROBE_ROWS", "Changes", "JoinChanges"]
 
 #: rows that are narrowed in one call
 PROBE_ROWS = 8192
@@ -43,6 +43,7 @@ class JoinChanges:
 
     def __init__(self, layout: Layout, own: Mfp, context: OperatorContext) -> None:
         self._context = context
+        self._whole = layout
         everything = tuple(range(len(layout.types)))
         kept = list(own.projection)
         kept.extend(k for k in layout.key if k not in own.projection)
@@ -70,6 +71,13 @@ class JoinChanges:
             yield from self._together(list(pieces))
         else:
             yield from map(self._netted, pieces)
+
+    def of_rows(self, batch: Batch) -> Changes:
+        """Rows of the input that stand in no run, to be matched as they are.  O(rows)."""
+        layout = self._whole
+        keys = [batch.columns[k] for k in layout.key]
+        hashes = self._context.hasher.hash_rows(keys, [layout.types[k] for k in layout.key], len(batch))
+        return self._narrowed(batch, hashes)
 
     def _together(self, pieces: Sequence[Changes]) -> Iterator[Changes]:
         if not pieces:

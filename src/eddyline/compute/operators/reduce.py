@@ -187,15 +187,24 @@ class ReduceOperator(SealedOperator):
         rows, errors = self._arguments.evaluate(batch)
         if errors is not None:
             self.output.send_errors(errors.advanced(self.context.as_of))
-        if not len(rows):
-            return
-        keys = self._arguments.keys
-        groups, slots = self._table.locate(rows.columns[:keys], len(rows))
+        if len(rows):
+            self.take(rows)
+
+    def take(self, rows: Batch) -> None:
+        """Adds evaluated rows, all of one time, to the states."""
+        groups, slots = self.located(rows)
         self.add(self._counts, (), rows.diffs, groups, slots)
-        for accumulator, keeper, (args, condition) in self._aggregates():
+        for accumulator, keeper, (args, condition) in self.aggregates():
             if accumulator is self._counts or accumulator is not keeper:
                 continue
-            self.add(accumulator, [rows.columns[keys + a] for a in args], self._weights(rows, condition), groups, slots)
+            self.add(accumulator, self.arguments_of(rows, args), self.weights_of(rows, condition), groups, slots)
+
+    def located(self, rows: Batch) -> tuple[Int64s, Int64s]:
+        """``GroupTable.locate`` of evaluated rows."""
+        return self._table.locate(rows.columns[: self._arguments.keys], len(rows))
+
+    def arguments_of(self, rows: Batch, places: Sequence[int]) -> list[pa.Array]:
+        return [rows.columns[self._arguments.keys + place] for place in places]
 
     def add(
         self, accumulator: Accumulator, args: Sequence[pa.Array], weights: Int64s, groups: Int64s, slots: Int64s
@@ -204,7 +213,7 @@ class ReduceOperator(SealedOperator):
         delta = accumulator.delta(args, weights, groups, len(slots))
         accumulator.run(slots, np.arange(len(slots) + 1), delta)
 
-    def _weights(self, rows: Batch, condition: int | None) -> Int64s:
+    def weights_of(self, rows: Batch, condition: int | None) -> Int64s:
         """The diffs, 0 where the filter (an expression's place) says no."""
         if condition is None:
             return rows.diffs
@@ -253,22 +262,21 @@ class ReduceOperator(SealedOperator):
         self.output.send_errors(errors)
         if not len(rows):
             return None
-        keys = self._arguments.keys
-        groups, slots = self._table.locate(rows.columns[:keys], len(rows))
+        groups, slots = self.located(rows)
         segments = cut_segments(groups, len(slots), rows.times)
         count = len(segments)
         delta = self._counts.delta((), rows.diffs, segments.of_row, count)
         counted = self._counts.run(slots, segments.starts, delta)
         found: dict[Accumulator, tuple[Int64s, Int64s]] = {self._counts: counted}
-        for accumulator, keeper, (args, condition) in self._aggregates():
+        for accumulator, keeper, (args, condition) in self.aggregates():
             if keeper in found:
                 continue
-            weights = self._weights(rows, condition)
-            delta = accumulator.delta([rows.columns[keys + a] for a in args], weights, segments.of_row, count)
+            weights = self.weights_of(rows, condition)
+            delta = accumulator.delta(self.arguments_of(rows, args), weights, segments.of_row, count)
             found[accumulator] = accumulator.run(slots, segments.starts, delta)
         return segments, slots, [counted, *(found[keeper] for keeper in self._keepers)]
 
-    def _aggregates(self) -> Iterator[tuple[Accumulator, Accumulator, tuple[tuple[int, ...], int | None]]]:
+    def aggregates(self) -> Iterator[tuple[Accumulator, Accumulator, tuple[tuple[int, ...], int | None]]]:
         """(accumulator, the one that keeps its states, places of its arguments and filter) of each aggregate."""
         return zip(self.accumulators, self._keepers, self._arguments.places, strict=True)
 

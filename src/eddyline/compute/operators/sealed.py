@@ -94,10 +94,11 @@ class SealedOperator(ABC):
         absorbed = 0
         while self._input.updates and absorbed < self._piece_rows:
             batch = self._input.updates.popleft()
-            early = batch.times <= self.context.as_of
-            if not early.all():
-                self._stash.add(batch.take(np.flatnonzero(~early)))
-                batch = batch.take(np.flatnonzero(early))
+            if not self.context.single_time:  # whose sources give nothing later
+                early = batch.times <= self.context.as_of
+                if not early.all():
+                    self._stash.add(batch.take(np.flatnonzero(~early)))
+                    batch = batch.take(np.flatnonzero(early))
             if len(batch) > self._piece_rows:
                 self._input.updates.appendleft(batch.slice(self._piece_rows, len(batch)))
                 batch = batch.slice(0, self._piece_rows)

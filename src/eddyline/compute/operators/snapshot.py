@@ -48,6 +48,12 @@ class Retractions:
         self.broken = self.broken or int(np.min(batch.diffs, initial=1)) < 0
         return not self.broken
 
+    def replace(self, batches: list[Batch]) -> None:
+        """Keeps these in the place of those that were seen."""
+        self.batches = batches
+        self.rows = sum(map(len, batches))
+        self.nbytes = sum(batch.nbytes for batch in batches)
+
     def forget(self) -> None:
         self.batches = []
         self.rows = self.nbytes = 0

@@ -113,18 +113,18 @@ class FlattenOperator:
         self._input = input
         self._output = output
         self._context = context
-        #: slices of the interval being read, and the frontier to announce after the last of them
-        self._slices: deque[Batch] = deque()
+        #: what is left of the interval being read: runs, and from which row on; where it ends
+        self._parts: deque[tuple[Run, int]] = deque()
         self._upper = output.frontier
+        #: as_of again and again, where all rows are at it
+        self._times = np.empty(0, np.int64)
 
     def step(self) -> bool:
         moved = False
         rows = 0
         while rows < self._context.budget_rows:
-            if self._slices:
-                batch = self._slices.popleft()
-                rows += len(batch)
-                self._output.send(batch)
+            if self._parts:
+                rows += self._send_some()
                 moved = True
             elif self._upper > self._output.frontier:
                 moved |= self._output.advance(self._upper)
@@ -136,16 +136,34 @@ class FlattenOperator:
         return moved
 
     def pending(self) -> bool:
-        return bool(self._slices or self._input.sealed) or self._upper > self._output.frontier
+        return bool(self._parts or self._input.sealed) or self._upper > self._output.frontier
 
     def close(self) -> None:
-        self._slices.clear()
+        self._parts.clear()
 
     def _open(self) -> None:
         sealed = self._input.sealed.popleft()
         self._output.send_errors(sealed.errors)
-        for run in sealed.runs:
-            batch = run_updates(run, self._context.as_of, sealed.upper)
-            for start in range(0, len(batch), self._context.budget_rows):
-                self._slices.append(batch.slice(start, min(start + self._context.budget_rows, len(batch))))
+        self._parts.extend((run, 0) for run in sealed.runs if len(run))
         self._upper = sealed.upper
+
+    def _send_some(self) -> int:
+        """Sends a slice of the first run; how many rows were looked at."""
+        run, start = self._parts.popleft()
+        stop = min(start + self._context.budget_rows, len(run))
+        if stop < len(run):
+            self._parts.appendleft((run, stop))
+        self._output.send(self._clipped(run.batch().slice(start, stop)))
+        return stop - start
+
+    def _clipped(self, piece: Batch) -> Batch:
+        """Without the times from the interval's end on, and those below as_of moved up to it."""
+        if self._upper != EMPTY and int(piece.times.max()) >= self._upper:
+            piece = piece.take(np.flatnonzero(piece.times < self._upper))
+        if self._context.single_time:
+            if len(self._times) < len(piece):
+                self._times = np.full(len(piece), self._context.as_of, np.int64)
+            return Batch(piece.types, piece.columns, self._times[: len(piece)], piece.diffs)
+        if len(piece) and int(piece.times.min()) < self._context.as_of:
+            return piece.advanced(self._context.as_of)
+        return piece

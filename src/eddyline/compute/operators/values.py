@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -12,9 +12,11 @@ from eddyline.repr.batch import Int64s
 from eddyline.repr.types import Kind, SqlType, arrow_type
 
 __all__ = [
+    "INTEGERS",
     "booleans_of",
     "coefficients_of",
     "floats_of",
+    "from_integers",
     "from_numbers",
     "from_words",
     "integers_of",
@@ -46,12 +48,21 @@ def _data(array: pa.Array, dtype: Any, per_row: int = 1) -> npt.NDArray[Any]:
     return np.frombuffer(buffer, dtype, count=len(array) * per_row, offset=array.offset * width)
 
 
-_INTEGERS = {Kind.SMALLINT: np.int16, Kind.INTEGER: np.int32, Kind.BIGINT: np.int64}
+#: the kinds that are integers underneath, and ordered like them
+INTEGERS: Final = {
+    Kind.SMALLINT: np.int16,
+    Kind.INTEGER: np.int32,
+    Kind.BIGINT: np.int64,
+    Kind.DATE: np.int32,
+    Kind.TIME: np.int64,
+    Kind.TIMESTAMP: np.int64,
+    Kind.TIMESTAMPTZ: np.int64,
+}
 
 
 def integers_of(array: pa.Array, sql_type: SqlType) -> Int64s:
-    """int64[n] of an integer column; undefined at NULLs."""
-    return _data(array, _INTEGERS[sql_type.kind]).astype(np.int64, copy=False)
+    """int64[n] of a column of one of the kinds above; undefined at NULLs."""
+    return _data(array, INTEGERS[sql_type.kind]).astype(np.int64, copy=False)
 
 
 def floats_of(array: pa.Array, sql_type: SqlType) -> npt.NDArray[np.float64]:
@@ -78,6 +89,11 @@ def words_of(array: pa.Array, sql_type: SqlType) -> tuple[Int64s, Int64s, Int64s
 def from_numbers(values: npt.NDArray[Any], valid: Bools, sql_type: SqlType) -> pa.Array:
     """A column of integers, floats or booleans, NULL where not ``valid``."""
     return pa.array(values, type=arrow_type(sql_type), mask=None if valid.all() else ~valid)
+
+
+def from_integers(values: Int64s, valid: Bools, sql_type: SqlType) -> pa.Array:
+    """A column of one of the kinds of ``INTEGERS``, NULL where not ``valid``."""
+    return from_words(values.astype(INTEGERS[sql_type.kind]), valid, sql_type)
 
 
 def from_words(words: npt.NDArray[Any], valid: Bools, sql_type: SqlType) -> pa.Array:
