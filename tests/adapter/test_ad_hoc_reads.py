@@ -38,7 +38,7 @@ QUERIES = {
 
 
 def fill(db: eddyline.Connection, rng: random.Random) -> None:
-    def some(values: range) -> int | None:
+    def some(values: range) -> object:
         return rng.choice((None, *values))
 
     a = [(some(range(4)), some(range(12)), rng.choice((None, "x", "yy", "zzz")), None) for _ in range(120)]

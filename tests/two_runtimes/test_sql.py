@@ -6,6 +6,7 @@ import random
 import threading
 import time
 from collections.abc import Iterator
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -13,6 +14,7 @@ import pytest
 import eddyline
 from eddyline.adapter.system_settings import INTERACTIVE_DATAFLOWS, INTERACTIVE_RUNTIME
 from eddyline.compute.operators.arrange import ArrangeOperator
+from eddyline.compute.operators.collect import CollectOperator
 
 Rows = list[tuple[object, ...]]
 
@@ -115,17 +117,18 @@ def test_i21_a_failure_ends_both_runtimes_and_the_replica_is_rebuilt(thread: str
         db.execute("CREATE INDEX vi ON v (b)")
         assert db.execute("SELECT sum(n) FROM v").fetchall() == [(2,)]
         before = workers()
-        original, fired, asked = ArrangeOperator.step, threading.Event(), threading.Event()
+        operator = ArrangeOperator if thread == "maint:0" else CollectOperator
+        original, fired, asked = operator.step, threading.Event(), threading.Event()
 
-        def explode(self: ArrangeOperator) -> bool:
+        def explode(self: Any) -> bool:
             if threading.current_thread().name == thread and not fired.is_set():
                 fired.set()
                 assert asked.wait(60)
                 raise RuntimeError("boom")
-            return original(self)
+            return bool(original(self))
 
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(ArrangeOperator, "step", explode)
+            patch.setattr(operator, "step", explode)
             db.execute("INSERT INTO t VALUES (3, 3)")
             # The one waits for maintenance to seal the insert, the other for its own dataflow.
             waits = "SELECT sum(n) FROM v" if thread == "maint:0" else "SELECT count(*) FROM t WHERE b > 1"
