@@ -38,8 +38,9 @@ QUERIES = {
 
 
 def fill(db: eddyline.Connection, rng: random.Random) -> None:
-    def some(values: range) -> object:
-        return rng.choice((None, *values))
+    def some(values: range) -> int | None:
+        options: list[int | None] = [None, *values]
+        return rng.choice(options)
 
     a = [(some(range(4)), some(range(12)), rng.choice((None, "x", "yy", "zzz")), None) for _ in range(120)]
     rows = [(k, v, w, None if v is None else f"2024-01-{v + 1:02}") for k, v, w, _ in a]

@@ -284,7 +284,7 @@ class ArrangeOperator:
     def _fetch_retracted(self, run: Run) -> None:
         """Puts what the run takes back of the reserve's rows into the trace, where the two cancel."""
         reserve = self._arrangement.reserve
-        if reserve is not None and run.retractions:
+        if reserve is not None and run.retracted.all:
             for _ in fetch(self._arrangement, reserve, run.key_hashes[run.diffs < 0], self._context):
                 continue
 
