@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
@@ -183,6 +184,55 @@ def test_shares_of_several_readers_are_disjoint_and_complete(store: TableStore) 
             found += reader.poll(64).rows
     assert contents(found) == contents(store.snapshot("b", Time(29)))
     assert sum(map(len, found)) == 1000 + sum(t % 5 for t in range(2, 30))
+
+
+@pytest.mark.parametrize("key", [(0,), (1,), (1, 0)])
+@pytest.mark.parametrize("bits", [64, 2])
+def test_shares_by_a_key_have_the_rows_whose_hash_is_theirs(key: tuple[int, ...], bits: int) -> None:
+    hasher, at = Hasher(7, bits=bits), Time(29)
+    store = TableStore(hasher)
+    store.create_table("b", TYPES, key=None, names=("id", "name"), table="b", constraint="", at=Time(0))
+    store.append({"b": batch([(i % 50, f"n{i % 7}") for i in range(1000)])}, Time(1))
+    readers = store.open_source("b", Time(1), 3, None, key)
+    for t in range(2, 30):
+        store.append({"b": batch([(i * t, f"n{i}") for i in range(t % 5)])}, Time(t))
+    found: list[Batch] = []
+    for number, reader in enumerate(readers):
+        while reader.pending():
+            for rows in reader.poll(64).rows:
+                kinds = [TYPES[k] for k in key]
+                owners = hasher.hash_rows([rows.columns[k] for k in key], kinds, len(rows)) % np.uint64(3)
+                assert (owners == number).all()
+                found.append(rows)
+        assert reader.poll(1).frontier == at + 1
+    assert contents(found) == contents(store.snapshot("b", at))
+
+
+def test_an_error_and_its_retraction_are_in_one_share_by_a_key(store: TableStore) -> None:
+    store.create_view("v", TYPES, names=("id", "name"), view="v", as_of=Time(1))
+    store.hold("v", Frontier(1))
+    nothing = batch([])
+
+    def failures(diff: int, time: int) -> Batch:
+        texts = pa.array([f"e{n}" for n in range(30)], pa.large_string())
+        return Batch(ERR_TYPES, (texts,) * len(ERR_TYPES), np.full(30, time), np.full(30, diff))
+
+    store.write_view("v", nothing, failures(1, 1), Frontier(0), Frontier(2))
+    readers = store.open_source("v", Time(1), 3, None, (0,))
+    store.write_view("v", nothing, failures(-1, 2), Frontier(2), Frontier(3))
+    shares = []
+    for reader in readers:
+        texts: Counter[str] = Counter()
+        seen = 0
+        while reader.pending():
+            for errors in reader.poll(64).errors:
+                seen += len(errors)
+                for text, diff in zip(errors.columns[1].to_pylist(), errors.diffs.tolist(), strict=True):
+                    texts[text] += diff
+        assert not any(texts.values())
+        shares.append(seen)
+    assert sum(shares) == 60
+    assert sum(share > 0 for share in shares) > 1
 
 
 def test_source_below_since_is_refused(store: TableStore) -> None:

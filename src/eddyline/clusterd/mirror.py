@@ -90,13 +90,20 @@ class _Shares:
     """The readers of one source of one dataflow; attached together, once the mirror is ready."""
 
     def __init__(
-        self, store: MirrorStore, mirror: _Mirror, token: int, count: int, selection: Selection | None
+        self,
+        store: MirrorStore,
+        mirror: _Mirror,
+        token: int,
+        count: int,
+        selection: Selection | None,
+        key: tuple[int, ...] | None,
     ) -> None:
         self.store = store
         self.mirror = mirror
         self.token = token
         self.count = count
         self.selection = selection
+        self.key = key
         #: the faces of ``readers`` that the runtime knows
         self.faces: tuple[_MirrorReader, ...] = tuple(_MirrorReader(self, i) for i in range(count))
         # Guarded by the store's state lock.
@@ -428,7 +435,12 @@ class MirrorStore:
     # -- reading --------------------------------------------------------------------------------------------------
 
     def open_source(
-        self, id: str, as_of: Time, readers: int, selection: Selection | None = None
+        self,
+        id: str,
+        as_of: Time,
+        readers: int,
+        selection: Selection | None = None,
+        key: tuple[int, ...] | None = None,
     ) -> Sequence[SourceReader]:
         """See ``protocol.sources.Storage``; what the mirror lacks comes later."""
         with self._state:
@@ -441,7 +453,7 @@ class MirrorStore:
             self._tokens += 1
             mirror.holds.put(self._tokens, Frontier(as_of))
             mirror.readers += readers
-            return _Shares(self, mirror, self._tokens, readers, selection).faces
+            return _Shares(self, mirror, self._tokens, readers, selection, key).faces
 
     def attach(self, shares: _Shares) -> Sequence[Reader] | None:
         """For readers only: all readers of the shares once the mirror is ready."""
@@ -459,9 +471,12 @@ class MirrorStore:
             collection.follower_version += 1
             mirror.holds.discard(shares.token)  # the snapshots answer for ever
             shares.readers = tuple(
-                Reader(self, collection, f, snapshots=snapshots, upper=upper, index=i, count=shares.count)
+                Reader(
+                    self, collection, f, snapshots=snapshots, upper=upper,
+                    index=i, count=shares.count, hasher=self._hasher, key=shares.key,
+                )
                 for i, f in enumerate(followers)
-            )
+            )  # fmt: skip
             return shares.readers
 
     def leave(self, shares: _Shares) -> None:

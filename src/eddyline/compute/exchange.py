@@ -13,8 +13,9 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -93,6 +94,16 @@ class Mailboxes:
         return messages
 
 
+class _Parcel(NamedTuple):
+    """What of one batch goes to one worker."""
+
+    rows: Batch | None
+    errors: Batch | None
+
+
+_NOTHING: Final = _Parcel(None, None)
+
+
 def _nobody() -> None:
     """The waker of a worker that has not set one: it will look when it starts."""
 
@@ -148,41 +159,50 @@ class ExchangeOperator:
         self._announced = EMPTY
         for worker in range(self._context.workers):
             if worker != self._context.worker:
-                self._post(worker, None, errors=False)
+                self._post(worker, _NOTHING, EMPTY)
 
     def close(self) -> None:
         self._incoming.clear()
 
     def _send(self) -> bool:
-        moved = False
-        rows = 0
+        """Deals out what is queued.  The last message to each worker says how far the input has come, so that a step
+        in time is one message, and wakes a peer once."""
+        moved = not self._input.drained()
+        parcels: list[list[_Parcel]] = [[] for _ in range(self._context.workers)]
         while self._input.errors:
             batch = self._input.errors.popleft()
-            self._deal(batch, tuple(range(len(ERR_TYPES))) if self._key is not None else None, errors=True)
-            moved = True
+            key = None if self._key is None else tuple(range(len(ERR_TYPES)))
+            for worker, part in self._dealt(batch, key):
+                parcels[worker].append(_Parcel(None, part))
+        rows = 0
         while self._input.updates and rows < self._context.budget_rows:
             batch = self._input.updates.popleft()
             rows += len(batch)
-            self._deal(batch, self._key, errors=False)
-            moved = True
-        if self._input.drained() and self._input.frontier > self._announced:
+            for worker, part in self._dealt(batch, self._key):
+                parcels[worker].append(_Parcel(part, None))
+        before = self._announced
+        if self._input.drained() and self._input.frontier > before:
             self._announced = self._input.frontier
-            for worker in range(self._context.workers):
-                self._post(worker, None, errors=False)
             moved = True
+        for worker, parts in enumerate(parcels):
+            if not parts and self._announced > before:
+                parts.append(_NOTHING)
+            for number, parcel in enumerate(parts, 1):
+                self._post(worker, parcel, self._announced if number == len(parts) else before)
         return moved
 
-    def _deal(self, batch: Batch, key: tuple[int, ...] | None, *, errors: bool) -> None:
+    def _dealt(self, batch: Batch, key: tuple[int, ...] | None) -> Iterator[tuple[int, Batch]]:
+        """The parts of a batch, and whose they are; workers that get none are left out."""
         if not len(batch):
             return
         if key is None:
-            self._post(0, batch, errors=errors)
+            yield 0, batch
             return
         owners = self._owners(batch, key)
         for worker in range(self._context.workers):
             mine = np.flatnonzero(owners == worker)
             if len(mine):
-                self._post(worker, batch if len(mine) == len(batch) else batch.take(mine), errors=errors)
+                yield worker, batch if len(mine) == len(batch) else batch.take(mine)
 
     def _owners(self, batch: Batch, key: tuple[int, ...]) -> npt.NDArray[np.uint64]:
         hashes = self._context.hasher.hash_rows(
@@ -190,14 +210,8 @@ class ExchangeOperator:
         )
         return np.asarray(hashes % np.uint64(self._context.workers))
 
-    def _post(self, worker: int, batch: Batch | None, *, errors: bool) -> None:
-        message = Message(
-            self.channel,
-            self._context.worker,
-            self._announced,
-            rows=None if errors else batch,
-            errors=batch if errors else None,
-        )
+    def _post(self, worker: int, parcel: _Parcel, frontier: Frontier) -> None:
+        message = Message(self.channel, self._context.worker, frontier, rows=parcel.rows, errors=parcel.errors)
         if worker == self._context.worker:
             self._incoming.append(message)
         else:

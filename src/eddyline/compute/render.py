@@ -37,6 +37,7 @@ from eddyline.compute.operators.snapshot_reduce import SnapshotReduceOperator
 from eddyline.compute.operators.snapshot_top_k import SnapshotTopKOperator
 from eddyline.compute.operators.stateless import FlattenOperator, NegateOperator, UnionOperator
 from eddyline.compute.operators.top_k import TopKOperator
+from eddyline.compute.partitions import Partition, dealt_sources, has_place, partitions
 from eddyline.compute.selection import passed_by, selection_of
 from eddyline.compute.stream import ArrangedOutput, ArrangedStream, Arrangement, Operator, Output, Stream
 from eddyline.errors import make_error
@@ -44,6 +45,7 @@ from eddyline.plan import dataflow as plan
 from eddyline.plan.operators import inputs_of
 from eddyline.protocol.messages import Response
 from eddyline.protocol.sources import Selection, SourceReader, Storage
+from eddyline.repr.ids import is_log
 from eddyline.repr.time import Frontier, Time
 from eddyline.trace.hasher import Hasher
 from eddyline.trace.run import Layout
@@ -64,15 +66,26 @@ class SharedSources:
         self._lock = threading.Lock()
         self._open: dict[tuple[int, int], dict[int, SourceReader]] = {}  # guarded by _lock
 
+    def of_all(self, workers: int) -> bool:
+        """Whether these are all the workers of the replica: those of other processes have sources of their own."""
+        return self._workers == workers
+
     def take(
-        self, dataflow: int, position: int, worker: int, id: str, as_of: Time, selection: Selection | None
+        self,
+        dataflow: int,
+        position: int,
+        worker: int,
+        id: str,
+        as_of: Time,
+        selection: Selection | None,
+        key: tuple[int, ...] | None,
     ) -> SourceReader:
         """The share of ``worker``.  The first worker to ask opens the collection."""
         with self._lock:
             shares = self._open.get((dataflow, position))
             if shares is None:
-                shares = dict(enumerate(self._storage.open_source(id, as_of, self._workers, selection), self._first))
-                self._open[(dataflow, position)] = shares
+                opened = self._storage.open_source(id, as_of, self._workers, selection, key)
+                shares = self._open[(dataflow, position)] = dict(enumerate(opened, self._first))
             reader = shares.pop(worker)
             if not shares:
                 del self._open[(dataflow, position)]
@@ -188,9 +201,18 @@ class _Builder:
     arranging: dict[int, ArrangeOperator] = field(default_factory=dict)
     #: how many operators read each position
     readers: Counter[int] = field(init=False)
+    #: the keys by which storage deals its rows out to the workers, by position
+    dealt: dict[int, tuple[int, ...]] = field(default_factory=dict)
+    #: of the edge behind each operator
+    partitions: list[Partition] = field(init=False)
 
     def __post_init__(self) -> None:
-        self.readers = Counter(i for operator in self.description.operators for i in inputs_of(operator))
+        operators = self.description.operators
+        self.readers = Counter(i for operator in operators for i in inputs_of(operator))
+        if self.runtime.workers > 1 and self.runtime.sources.of_all(self.runtime.workers):
+            logs = {p for p, o in enumerate(operators) if isinstance(o, plan.ImportSource) and is_log(o.id)}
+            self.dealt = {p: key for p, key in dealt_sources(operators).items() if p not in logs}
+        self.partitions = partitions(operators, self.dealt)
 
     def _output(self) -> Output:
         output = Output()
@@ -230,8 +252,9 @@ class _Builder:
                 output = self._output()
                 selection = selection_of(self.description, position)
                 reader = self.runtime.sources.take(
-                    self.number, position, self.runtime.worker, node.id, context.as_of, selection
-                )
+                    self.number, position, self.runtime.worker, node.id, context.as_of, selection,
+                    self.dealt.get(position),
+                )  # fmt: skip
                 source = ImportSourceOperator(name, reader, output, context)
                 self.sources.append(source)
                 self.operators.append(source)
@@ -381,7 +404,7 @@ class _Builder:
     def _exchanged(self, position: int, key: Sequence[int] | None) -> Stream:
         """The edge's rows on the workers that own their keys (None: all on worker 0)."""
         stream = self._stream(position)
-        if self.runtime.workers == 1:
+        if self.runtime.workers == 1 or (key is not None and has_place(self.partitions[position], key)):
             return stream
         output = self._output()
         port = len(self.exchanges)

@@ -81,9 +81,18 @@ class Storage(Protocol):
     """The storage of a database, as a runtime sees it.  Thread-safe."""
 
     def open_source(
-        self, id: str, as_of: Time, readers: int, selection: Selection | None = None
+        self,
+        id: str,
+        as_of: Time,
+        readers: int,
+        selection: Selection | None = None,
+        key: tuple[int, ...] | None = None,
     ) -> Sequence[SourceReader]:
-        """``readers`` shares of collection ``id``; XX000 unless its since is at most ``as_of``."""
+        """``readers`` shares of collection ``id``; XX000 unless its since is at most ``as_of``.
+
+        ``key``: the share number *i* of *n* has the rows for which the hash of these columns is *i* modulo *n*, and the
+        errors for which that of the whole is; None: any rows.
+        """
         ...
 
     def begin_view(self, id: str, writer: object = None) -> None:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Protocol
+
+import numpy as np
 
 from eddyline.protocol.sources import Polled
 from eddyline.repr.batch import Batch
+from eddyline.repr.rowerror import ERR_TYPES
 from eddyline.repr.time import MIN_TIME, Frontier
 from eddyline.storage.collection import Collection, Commit, Follower
+from eddyline.trace.hasher import Hasher
 from eddyline.trace.snapshot import Snapshot
 
 __all__ = ["CommitQueues", "Reader"]
@@ -30,7 +34,8 @@ class Reader:
     """Share ``index`` of ``count`` of a collection: ``protocol.sources.SourceReader``.
 
     Morsels of the shared history and slices of each commit are dealt out by position, so the shares are disjoint
-    whatever the rows are.  The history comes with the frontier unmoved.
+    whatever the rows are; or, with a ``key``, by the hash of its columns, which each reader works out for itself.
+    The history comes with the frontier unmoved.
     """
 
     def __init__(
@@ -43,6 +48,8 @@ class Reader:
         upper: Frontier,
         index: int,
         count: int,
+        hasher: Hasher,
+        key: tuple[int, ...] | None = None,
     ) -> None:
         self._queues = queues
         self._collection = collection
@@ -50,6 +57,8 @@ class Reader:
         self._upper = upper
         self._index = index
         self._count = count
+        self._hasher = hasher
+        self._key = key
         self._rows: Iterator[Batch] | None = snapshots[0].scan(below=upper)
         self._errors: Iterator[Batch] | None = snapshots[1].scan(below=upper)
         self._dealt = 0
@@ -57,12 +66,12 @@ class Reader:
 
     def poll(self, max_rows: int) -> Polled:
         if self._rows is not None:
-            morsel = self._morsel(self._rows)
+            morsel = self._morsel(self._rows, self._key)
             if morsel is not None:
                 return Polled(self._frontier, rows=[morsel])
             self._rows = None
         if self._errors is not None:
-            morsel = self._morsel(self._errors)
+            morsel = self._morsel(self._errors, self._error_key())
             if morsel is not None:
                 return Polled(self._frontier, errors=[morsel])
             self._errors = None
@@ -70,21 +79,34 @@ class Reader:
         commits, self._frontier = self._queues.take(self._collection, self._follower, max_rows)
         return Polled(
             self._frontier,
-            rows=[self._share(c.rows) for c in commits if c.rows is not None],
-            errors=[self._share(c.errors) for c in commits if c.errors is not None],
+            rows=[self._share(c.rows, self._key) for c in commits if c.rows is not None],
+            errors=[self._share(c.errors, self._error_key()) for c in commits if c.errors is not None],
         )
 
-    def _morsel(self, batches: Iterator[Batch]) -> Batch | None:
+    def _error_key(self) -> Sequence[int] | None:
+        return None if self._key is None else range(len(ERR_TYPES))
+
+    def _morsel(self, batches: Iterator[Batch], key: Sequence[int] | None) -> Batch | None:
         for batch in batches:
+            if key is not None:
+                share = self._share(batch, key)
+                if len(share):
+                    return share
+                continue
             self._dealt += 1
             if self._dealt % self._count == self._index:
                 return batch
         return None
 
-    def _share(self, batch: Batch) -> Batch:
+    def _share(self, batch: Batch, key: Sequence[int] | None) -> Batch:
         if self._count == 1:
             return batch
         rows = len(batch)
+        if key is not None:
+            columns, types = [batch.columns[k] for k in key], [batch.types[k] for k in key]
+            owners = self._hasher.hash_rows(columns, types, rows) % np.uint64(self._count)
+            mine = np.flatnonzero(owners == self._index)
+            return batch if len(mine) == rows else batch.take(mine)
         return batch.slice(rows * self._index // self._count, rows * (self._index + 1) // self._count)
 
     def pending(self) -> bool:

@@ -623,7 +623,12 @@ class TableStore:
         return probe.find(snapshot, at + 1)
 
     def open_source(
-        self, id: str, as_of: Time, readers: int = 1, selection: Selection | None = None
+        self,
+        id: str,
+        as_of: Time,
+        readers: int = 1,
+        selection: Selection | None = None,
+        key: tuple[int, ...] | None = None,
     ) -> Sequence[Reader]:
         """See ``protocol.sources.Storage``.  O(runs)."""
         collection = self._collection(id)
@@ -635,9 +640,12 @@ class TableStore:
             snapshots = collection.snapshots()
             upper = self._upper(collection)
             opened = tuple(
-                Reader(self, collection, follower, snapshots=snapshots, upper=upper, index=i, count=readers)
+                Reader(
+                    self, collection, follower, snapshots=snapshots, upper=upper,
+                    index=i, count=readers, hasher=self._hasher, key=key,
+                )
                 for i, follower in enumerate(followers)
-            )
+            )  # fmt: skip
             for follower, reader in zip(followers, opened, strict=True):
                 follower.reader = reader
                 collection.followers[follower] = None

@@ -40,7 +40,7 @@ TINY_RUNS: Final = 16
 FAN: Final = 4
 #: newer runs merge into one at least so many times as long as what they retract of it
 _RETRACTED_SHARE: Final = 4
-_TINY_ROWS: Final = 64
+_TINY_ROWS: Final = 512
 _FUEL_PER_ROW: Final = 8
 #: a merge is left to idle time until one newer row in so many of its own has come
 _GRACE_SHARE: Final = 8

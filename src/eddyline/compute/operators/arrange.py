@@ -32,8 +32,10 @@ from eddyline.trace.trace import Trace
 
 __all__ = ["ERRORS_LAYOUT", "ArrangeOperator", "new_arrangement"]
 
-#: rows sorted and inserted in one activation; inserting also merges several times as many
+#: rows of a snapshot that are sorted and inserted in one activation; inserting also merges several times as many
 _PIECE_ROWS = 16_384
+#: rows of later changes in one activation: a batch of a stream is to be one run, and not one and a rest
+_SEALED_ROWS = 32_768
 
 ERRORS_LAYOUT = Layout(ERR_TYPES, tuple(range(len(ERR_TYPES))))
 
@@ -64,8 +66,9 @@ class ArrangeOperator:
         self._arrangement = output.arrangement
         self._context = context
         self._piece_rows = min(context.budget_rows, _PIECE_ROWS)
-        self._rows = Stash(self._piece_rows)
-        self._error_stash = Stash(self._piece_rows)
+        sealed_rows = min(context.budget_rows, _SEALED_ROWS)
+        self._rows = Stash(sealed_rows)
+        self._error_stash = Stash(sealed_rows)
         #: errors of the interval being sealed
         self._errors = _no_errors()
         #: updates at as_of, while nothing is sealed; None once they are in the trace

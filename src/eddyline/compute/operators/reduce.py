@@ -147,11 +147,15 @@ class ArgumentColumns:
 
 
 class _States(NamedTuple):
-    """Some groups' states as rows: what they show, whether the group is there, what is wrong with it (0: nothing)."""
+    """Some groups' states as rows: what they show, whether the group is there, what is wrong with it (0: nothing).
+
+    ``plain``: every one is there and shows a row; so it mostly is, and then nothing has to be picked out.
+    """
 
     columns: tuple[pa.Array, ...]
     exists: npt.NDArray[np.bool_]
     error: Int64s
+    plain: bool
 
 
 class ReduceOperator(SealedOperator):
@@ -235,22 +239,23 @@ class ReduceOperator(SealedOperator):
         if accumulated is None:
             return iter(())
         segments, slots, parts = accumulated
-        first = segments.starts[:-1]
-        counts, *values = [np.concatenate((before[first], after)) for before, after in parts]
+        if len(segments) > len(slots):
+            first = segments.starts[:-1]
+            parts = [(before[first], after) for before, after in parts]
+        counts, *values = map(np.concatenate, parts)
         states = self._show(counts, values)
         old, new = segments.previous()
         changed = self._differ(states, old, new)
         old, new, times = old[changed], new[changed], segments.times[changed]
-        of_segment = slots[segments.group[changed]]
-        diffs = np.concatenate((np.full(len(old), -1, np.int64), np.ones(len(new), np.int64)))
-        self._emit(
-            states,
-            np.concatenate((old, new)),
-            np.concatenate((of_segment, of_segment)),
-            np.concatenate((times, times)),
-            diffs,
-        )
-        self._forget(slots)
+        # Old and new of a group next to each other: groups come in the order of the input, which often is that of
+        # their hashes, and what is nearly in order is sorted and picked sooner.
+        rows = np.stack((old, new), axis=1).ravel()
+        of_segment = np.repeat(slots[segments.group[changed]], 2)
+        diffs = np.empty(len(rows), np.int64)
+        diffs[::2], diffs[1::2] = -1, 1
+        self._emit(states, rows, of_segment, np.repeat(times, 2), diffs)
+        if not states.plain:
+            self._forget(slots)
         return iter(())
 
     def state_size(self) -> StateSize:
@@ -282,22 +287,26 @@ class ReduceOperator(SealedOperator):
 
     def _show(self, counts: Int64s, values: Sequence[Int64s]) -> _States:
         rows = len(counts)
-        there = counts[:, 0] > 0
         error = np.zeros(rows, np.int64)
+        plain = True
         columns: list[pa.Array] = []
         for accumulator, text, states in zip(self.accumulators, self._texts, values, strict=True):
             shown = accumulator.show(states)
             columns.append(shown.array)
             for failure in shown.failures:
                 if failure.rows.any():
+                    plain = False
                     number = self._error_number(failure.sqlstate, failure.message, text)
                     error[failure.rows & (error == 0)] = number
-        negative = counts[:, 0] < 0
-        if negative.any():
+        least = int(counts.min(initial=1))
+        if least > 0 and plain:
+            return _States(tuple(columns), np.ones(rows, np.bool_), error, plain=True)
+        if least < 0:
+            negative = counts[:, 0] < 0
             error[negative] = self._error_number("XX000", "group with a negative number of rows", "count(*)")
-        exists = np.ones(rows, np.bool_) if self._global else there | negative
+        exists = np.ones(rows, np.bool_) if self._global else counts[:, 0] != 0
         error[~exists] = 0
-        return _States(tuple(columns), exists, error)
+        return _States(tuple(columns), exists, error, plain=False)
 
     def _error_number(self, sqlstate: str, message: str, text: str) -> int:
         entry = (sqlstate, message, text)
@@ -307,15 +316,24 @@ class ReduceOperator(SealedOperator):
 
     def _differ(self, states: _States, old: Int64s, new: Int64s) -> Int64s:
         """The segments whose states before and after do not show the same."""
+        types = self._types[len(self._key_types) :]
+        if states.plain:
+            if not states.columns:
+                return np.empty(0, np.int64)
+            return np.flatnonzero(~rows_identical(states.columns, types, old, states.columns, new))
         differ = (states.exists[old] != states.exists[new]) | (states.error[old] != states.error[new])
         both = np.flatnonzero(~differ & states.exists[new] & (states.error[new] == 0))
         if states.columns and len(both):
-            types = self._types[len(self._key_types) :]
             differ[both] = ~rows_identical(states.columns, types, old[both], states.columns, new[both])
         return np.flatnonzero(differ)
 
     def _emit(self, states: _States, rows: Int64s, slots: Int64s, times: Int64s, diffs: Int64s) -> None:
         """State rows ``rows`` of the groups ``slots``, as rows or as errors; those of absent groups are left out."""
+        if states.plain:
+            if len(rows):
+                columns = (*self._table.keys(slots), *[take_values(c, rows) for c in states.columns])
+                self.output.send(Batch(self._types, columns, times, diffs))
+            return
         exists = states.exists[rows]
         failed = states.error[rows] > 0
         good = np.flatnonzero(exists & ~failed)
