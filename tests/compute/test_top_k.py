@@ -172,3 +172,47 @@ def test_deleting_the_first_row_again_and_again_walks_no_row_that_is_gone(
     collector = drive(build, [(TYPES, history)], random.Random(1), single=True)
     check(collector, [history], lambda rows: first_rows(rows, desc, False, 1, 0), TYPES)
     assert dead <= 4 * len(extremes)
+
+
+def counted_walks(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many groups each walk looked at."""
+    walks: list[int] = []
+    walk = Snapshot.ordered_group
+
+    def counting(self: Snapshot, *args: Any, **kwargs: Any) -> OrderedRows:
+        walks.append(len(args[2]))
+        return walk(self, *args, **kwargs)
+
+    monkeypatch.setattr(Snapshot, "ordered_group", counting)
+    return walks
+
+
+@pytest.mark.parametrize("desc", [False, True])
+def test_a_row_that_comes_is_compared_with_the_one_shown_and_walks_nothing(
+    desc: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = random.Random(5)
+    rows = [(rng.choice("abcde"), rng.choice((None, *range(50))), rng.choice("xyz")) for _ in range(150)]
+    history: list[Update] = [(each, AS_OF + 1 + number, 1) for number, each in enumerate(rows)]
+    node = TopK(0, (0,), (SortKey(1, desc, False),), 1, 0, TYPES)
+    walks = counted_walks(monkeypatch)
+
+    def build(inputs: Sequence[Stream], output: Output, context: OperatorContext) -> list[Operator]:
+        return [TopKOperator("t", inputs[0], node, output, context)]
+
+    collector = drive(build, [(TYPES, history)], rng, single=True)
+    check(collector, [history], lambda rows: first_rows(rows, desc, False, 1, 0), TYPES)
+    assert not walks
+
+
+def test_a_row_whose_retraction_came_before_it_is_not_taken_for_the_first() -> None:
+    """One time in pieces of one update: what the first of them retracts comes with the second."""
+    node = TopK(0, (0,), (SortKey(1, True, False),), 1, 0, TYPES)
+    history: list[Update] = [(("a", 3, "x"), AS_OF, 1), (("a", 5, "x"), AS_OF + 1, -1), (("a", 5, "x"), AS_OF + 1, 1)]
+
+    def build(inputs: Sequence[Stream], output: Output, context: OperatorContext) -> list[Operator]:
+        return [TopKOperator("t", inputs[0], node, output, context)]
+
+    for seed in range(5):
+        collector = drive(build, [(TYPES, history)], random.Random(seed), budget_rows=1, single=True)
+        check(collector, [history], lambda rows: first_rows(rows, True, False, 1, 0), TYPES)

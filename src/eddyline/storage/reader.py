@@ -88,11 +88,8 @@ class Reader:
 
     def _morsel(self, batches: Iterator[Batch], key: Sequence[int] | None) -> Batch | None:
         for batch in batches:
-            if key is not None:
-                share = self._share(batch, key)
-                if len(share):
-                    return share
-                continue
+            if key is not None:  # perhaps nothing of it: going on until something is found could take for ever
+                return self._share(batch, key)
             self._dealt += 1
             if self._dealt % self._count == self._index:
                 return batch

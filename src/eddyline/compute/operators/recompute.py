@@ -75,6 +75,10 @@ class RecomputeOperator(SealedOperator):
         self.state = KeyedState(layout, context.hasher)
         self.shown = KeyedState(Layout(types, output_key), context.hasher)
         self.types = types
+        #: the last time of the pieces so far
+        self._reached = -1
+        #: whether no earlier piece had updates of a time of this one: what ``state`` holds is somebody's input
+        self._whole = True
         self._key = layout.key
         self._key_types = tuple(layout.types[k] for k in layout.key)
 
@@ -95,6 +99,11 @@ class RecomputeOperator(SealedOperator):
         """bool[groups]: which of them may show something else after ``rows``; always all, unless overridden."""
         return np.ones(groups.count, np.bool_)
 
+    def known(self, groups: Groups, rows: Batch, of_row: Int64s, numbers: Int64s) -> GroupOutput | None:
+        """The output rows of the affected groups ``numbers``, counted from 0, where ``rows`` alone say what they are;
+        None, unless overridden: ``state`` is to be asked.  Asked only where no row stands negative in ``state``."""
+        return None
+
     def absorb(self, batch: Batch) -> None:
         self.state.insert(self.arguments(batch))
 
@@ -109,9 +118,11 @@ class RecomputeOperator(SealedOperator):
         rows = self.arguments(batch)
         if not len(rows):
             return
+        first, last = int(rows.times.min()), int(rows.times.max())
+        self._whole, self._reached = first > self._reached, last
         groups, of_row = self._groups([rows.columns[k] for k in self._key], len(rows))
-        if rows.times.min() == rows.times.max():
-            self._round(groups, rows, of_row, np.full(groups.count, rows.times[0]))
+        if first == last:
+            self._round(groups, rows, of_row, np.full(groups.count, first))
             yield
             return
         segments = cut_segments(of_row, groups.count, rows.times)
@@ -151,7 +162,8 @@ class RecomputeOperator(SealedOperator):
         numbers = np.flatnonzero(self.affected(groups, rows, of_row, before))
         if not len(numbers):
             return
-        starts = self.starts(groups, rows, of_row, before)
+        known = self.known(groups, rows, of_row, numbers) if self._whole else None
+        starts = None if known is not None else self.starts(groups, rows, of_row, before)
         if len(numbers) < groups.count:
             place = np.full(groups.count, -1, np.int64)
             place[numbers] = np.arange(len(numbers))
@@ -162,7 +174,7 @@ class RecomputeOperator(SealedOperator):
             )
             groups, times = groups.take(numbers), times[numbers]
             starts = None if starts is None else starts[numbers]
-        self._emit(self.compute(groups, starts), times, before)
+        self._emit(self.compute(groups, starts) if known is None else known, times, before)
 
     def _shown_of(self, groups: Groups) -> GroupOutput:
         """What the groups show, each row once, by ascending group."""

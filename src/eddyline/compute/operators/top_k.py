@@ -72,6 +72,17 @@ class TopKOperator(RecomputeOperator):
             np.minimum.at(least, numbers, prefixes)
         return least
 
+    def known(self, groups: Groups, rows: Batch, of_row: Int64s, numbers: Int64s) -> GroupOutput | None:
+        """A row that comes, and stands before the one that its group showed, is the group's first."""
+        alone = self._limit == 1 and not self._offset and len(rows) == groups.count
+        if not alone or int(rows.diffs.min()) <= 0:
+            return None
+        row_of = np.empty(groups.count, np.int64)
+        row_of[of_row] = np.arange(groups.count)
+        picked = row_of[numbers]
+        columns = tuple(take_values(c, picked) for c in rows.columns)
+        return GroupOutput(np.arange(len(numbers)), columns, np.ones(len(numbers), np.int64))
+
     def affected(self, groups: Groups, rows: Batch, of_row: Int64s, shown: GroupOutput) -> npt.NDArray[np.bool_]:
         if self._limit is None:
             return np.ones(groups.count, np.bool_)
