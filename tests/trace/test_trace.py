@@ -515,23 +515,6 @@ def test_rows_that_stay_are_copied_once_per_level(monkeypatch: pytest.MonkeyPatc
     assert trace.runs <= (FAN - 1) * (levels + 1)
 
 
-def test_batches_of_a_few_hundred_rows_begin_a_merge_in_a_dozen(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Beginning one costs as much as copying a thousand rows."""
-    layout, hasher, numbers = Layout((BIGINT, BIGINT), (0,)), Hasher(1), np.random.default_rng(1)
-    trace = Trace(layout)
-    begun = counted_merges(monkeypatch)
-    inserts, rows = 160, 200
-    for lower in range(inserts):
-        columns = tuple(random_numbers(numbers, rows) for _ in layout.types)
-        batch = Batch.at(layout.types, columns, rows, Time(lower))
-        trace.insert(build(batch, layout, hasher, lower=lower, upper=lower + 1, since=0))
-        while trace.work(1000):
-            continue
-    assert trace.rows == inserts * rows
-    assert len(begun) <= inserts // 12
-    assert sum(begun) <= 2 * trace.rows
-
-
 def test_merges_are_left_to_idle_time_and_paid_by_inserts_where_there_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
     layout, hasher, numbers = Layout((BIGINT,), (0,)), Hasher(1), np.random.default_rng(1)
     merged: list[int] = []

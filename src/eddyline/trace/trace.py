@@ -8,17 +8,16 @@ I2  ``since`` never passes a handle's ``since``; neither it nor ``upper`` regres
 I3  a merge reads only its inputs and is swapped in whole: a snapshot never changes;
 I4  no run reaches from below the lowest ``through`` hold to at or past it, unless its merge began before the hold.
 
-*Merging.*  Inserts of up to a few hundred rows are kept as tiny runs, folded once there are TINY_RUNS of them: to begin
-a merge costs as much as it does to copy a thousand rows.  The rest have levels, each of runs four times as long as the
-one below; FAN neighbours of one level (and whatever is shorter between them) merge at once, so that a row is copied
-once per level: half as often as by merging pairs, for about half as many runs more. That is for rows that stay.
-Retractions that since has passed free space only where they meet what they take back: a run merges with all newer ones
-once these hold passed retractions of a quarter of its rows.  A merge of M rows is left to idle time (``work``) until M
-/ 8 newer rows have come: readers wait for what an insert brought and not for merges, which go on while somebody else
-has the turn.  From then on each insert of n rows gives it 8n + 1024 rows of fuel: it ends by the time that M / 4 newer
-rows have come, so sizes stay geometric and runs logarithmic, however busy the writer is.  Rows that came and went in
-one run meet no other run that would make them vanish: such a run is rewritten alone, in idle time, once since has
-passed it.
+*Merging.*  One-row inserts are kept as tiny runs, folded once there are TINY_RUNS of them.  The rest have levels, each
+of runs four times as long as the one below; FAN neighbours of one level (and whatever is shorter between them) merge at
+once, so that a row is copied once per level: half as often as by merging pairs, for about half as many runs more.
+That is for rows that stay.  Retractions that since has passed free space only where they meet what they take back: a
+run merges with all newer ones once these hold passed retractions of a quarter of its rows.  A merge of M rows is left
+to idle time (``work``) until M / 8 newer rows have come: readers wait for what an insert brought and not for merges,
+which go on while somebody else has the turn.  From then on each insert of n rows gives it 8n + 1024 rows of fuel: it
+ends by the time that M / 4 newer rows have come, so sizes stay geometric and runs logarithmic, however busy the writer
+is.  Rows that came and went in one run meet no other run that would make them vanish: such a run is rewritten alone, in
+idle time, once since has passed it.
 
 Thread: one writer (insert, advance_upper, work).  Snapshots and handles: any thread.
 """
@@ -41,7 +40,7 @@ TINY_RUNS: Final = 16
 FAN: Final = 4
 #: newer runs merge into one at least so many times as long as what they retract of it
 _RETRACTED_SHARE: Final = 4
-_TINY_ROWS: Final = 512
+_TINY_ROWS: Final = 64
 _FUEL_PER_ROW: Final = 8
 #: a merge is left to idle time until one newer row in so many of its own has come
 _GRACE_SHARE: Final = 8
