@@ -247,13 +247,15 @@ class ReduceOperator(SealedOperator):
         old, new = segments.previous()
         changed = self._differ(states, old, new)
         old, new, times = old[changed], new[changed], segments.times[changed]
-        # Old and new of a group next to each other: groups come in the order of the input, which often is that of
-        # their hashes, and what is nearly in order is sorted and picked sooner.
-        rows = np.stack((old, new), axis=1).ravel()
-        of_segment = np.repeat(slots[segments.group[changed]], 2)
-        diffs = np.empty(len(rows), np.int64)
-        diffs[::2], diffs[1::2] = -1, 1
-        self._emit(states, rows, of_segment, np.repeat(times, 2), diffs)
+        of_segment = slots[segments.group[changed]]
+        diffs = np.concatenate((np.full(len(old), -1, np.int64), np.ones(len(new), np.int64)))
+        self._emit(
+            states,
+            np.concatenate((old, new)),
+            np.concatenate((of_segment, of_segment)),
+            np.concatenate((times, times)),
+            diffs,
+        )
         if not states.plain:
             self._forget(slots)
         return iter(())
