@@ -101,6 +101,7 @@ def _output(node: plan.Operator, known: Sequence[Partition], operators: Sequence
         case (
             plan.ImportSource()
             | plan.ConstantSource()
+            | plan.BatchSource()
             | plan.ExportIndex()
             | plan.ExportMaterializedView()
             | plan.ExportSubscribe()
