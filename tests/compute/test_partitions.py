@@ -131,14 +131,14 @@ def test_every_row_of_an_index_is_with_the_owner_of_its_key(shape: str, workers:
             db.commit({"t": pairs(rows[::3], [-1] * len(rows[::3]))})
             db.settle()
     assert several.read("v", types=types) == alone.read("v", types=types)
-    rows = 0
+    found = 0
     for worker in _workers(several):
         for run in worker._indexes["v"].arrangement.oks.snapshot().runs:
-            rows += len(run)
+            found += len(run)
             columns, kinds = [run.columns[k] for k in key], [types[k] for k in key]
             owners = several.hasher.hash_rows(columns, kinds, len(run)) % np.uint64(workers)
             assert set(owners.tolist()) <= {worker.index}
-    assert rows
+    assert found
 
 
 @pytest.fixture
