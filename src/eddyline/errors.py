@@ -1,7 +1,7 @@
 """The whole error surface: one tree, sorted by what the caller does about it.
 
     Warning
-    Error                        every failure; .sqlstate .position .detail .hint
+    Error                        every failure; .sqlstate .position .detail .hint .context
     ├── InterfaceError           the API was misused (closed session, wrong argument): fix the program
     └── DatabaseError
         ├── ProgrammingError     the statement is wrong (syntax, names, types): fix the statement
@@ -45,7 +45,8 @@ class Warning(Exception):  # the name PEP 249 asks for
 class Error(Exception):
     """Base of every error; ``message`` is lower case without a full stop.
 
-    ``position``: 1-based character offset into the statement, or None.
+    ``position``: 1-based character offset into the statement, or None.  ``context``: where in the data that are read it
+    happened, or None.
     """
 
     default_sqlstate = "XX000"
@@ -58,6 +59,7 @@ class Error(Exception):
         position: int | None = None,
         detail: str | None = None,
         hint: str | None = None,
+        context: str | None = None,
     ) -> None:
         super().__init__(message)
         self.message = message
@@ -65,6 +67,7 @@ class Error(Exception):
         self.position = position
         self.detail = detail
         self.hint = hint
+        self.context = context
 
     def __str__(self) -> str:
         lines = [self.message]
@@ -72,16 +75,25 @@ class Error(Exception):
             lines.append(f"DETAIL: {self.detail}")
         if self.hint:
             lines.append(f"HINT: {self.hint}")
+        if self.context:
+            lines.append(f"CONTEXT: {self.context}")
         return "\n".join(lines)
 
     def __reduce__(self) -> tuple[object, ...]:
-        return (_rebuild, (type(self), self.message, self.sqlstate, self.position, self.detail, self.hint))
+        said = self.message, self.sqlstate, self.position, self.detail, self.hint, self.context
+        return (_rebuild, (type(self), *said))
 
 
 def _rebuild(
-    cls: type[Error], message: str, sqlstate: str, position: int | None, detail: str | None, hint: str | None
+    cls: type[Error],
+    message: str,
+    sqlstate: str,
+    position: int | None,
+    detail: str | None,
+    hint: str | None,
+    context: str | None,
 ) -> Error:
-    return cls(message, sqlstate=sqlstate, position=position, detail=detail, hint=hint)
+    return cls(message, sqlstate=sqlstate, position=position, detail=detail, hint=hint, context=context)
 
 
 class InterfaceError(Error):
@@ -159,9 +171,11 @@ def make_error(
     position: int | None = None,
     detail: str | None = None,
     hint: str | None = None,
+    context: str | None = None,
 ) -> DatabaseError:
     """The exception for ``sqlstate``, not raised."""
-    return error_class(sqlstate)(message, sqlstate=sqlstate, position=position, detail=detail, hint=hint)
+    found = error_class(sqlstate)
+    return found(message, sqlstate=sqlstate, position=position, detail=detail, hint=hint, context=context)
 
 
 def exhausted(problem: RecursionError | MemoryError) -> DatabaseError:

@@ -91,7 +91,7 @@ def test_stdout_may_be_a_text_file(db: eddyline.Connection) -> None:
 def test_all_rows_come_in_one_commit_or_none(db: eddyline.Connection) -> None:
     with pytest.raises(eddyline.DataError) as caught:
         db.copy("COPY t FROM STDIN", [f"{i}\tx\n" for i in range(100_000)] + ["oops\ty\n"])
-    assert (caught.value.sqlstate, caught.value.detail) == ("22P02", 'COPY t, line 100001, column a: "oops"')
+    assert (caught.value.sqlstate, caught.value.context) == ("22P02", 'COPY t, line 100001, column a: "oops"')
     assert rows(db) == []
     with pytest.raises(eddyline.IntegrityError):
         db.copy("COPY t FROM STDIN", b"1\tx\n1\ty\n")

@@ -41,8 +41,7 @@ def pg_stored(pg: Pg, case: FromCase) -> Answer:
             copy.write(case.data)
     except psycopg.Error as error:
         found = error.diag
-        where = "\n".join(part for part in (found.message_detail, found.context) if part)
-        return found.sqlstate, found.message_primary, where or None
+        return found.sqlstate, found.message_primary, found.message_detail, found.context
     return tuple(sorted(pg_output(pg, "COPY t TO STDOUT").splitlines()))
 
 
@@ -53,7 +52,7 @@ def our_stored(db: eddyline.Connection, case: FromCase) -> Answer:
         db.copy(f"COPY t {case.columns} FROM STDIN {case.options}", case.data)
     except eddyline.Error as error:
         assert db.execute("SELECT count(*) FROM t").fetchall() == [(0,)]
-        return error.sqlstate, error.message, error.detail
+        return error.sqlstate, error.message, error.detail, error.context
     out = io.BytesIO()
     db.copy("COPY t TO STDOUT", out)
     return tuple(sorted(out.getvalue().splitlines()))

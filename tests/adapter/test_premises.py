@@ -88,6 +88,7 @@ class _Told:
     zone: str | None = None
     users: tuple[str, str] = ("a", "a")
     settings: tuple[ShownSetting, ...] = ()
+    process: int = 1
     cluster: str = "default"
     cluster_id: str | None = "s1"
     creation_schema: str | None = "public"
@@ -138,6 +139,7 @@ _OTHERWISE: dict[str, Any] = {
     "zone": "Asia/Tokyo",
     "users": ("b", "a"),
     "settings": (ShownSetting("lock_timeout", "1s", "ms", "0", "0", "user", "session"),),
+    "process": 2,
     "cluster": "other",
     "cluster_id": None,
     "creation_schema": None,

@@ -199,7 +199,7 @@ def test_a_role_that_holds_something_is_not_dropped(root: Session) -> None:
         'role "bob" cannot be dropped because some objects depend on it',
         "2BP01",
     )
-    assert error.detail == "owner of table s.t\nprivileges for schema s"
+    assert error.detail == "owner of table t\nprivileges for schema s"
     root.execute_script("ALTER TABLE t OWNER TO postgres; REVOKE ALL ON SCHEMA s FROM bob; DROP ROLE bob")
 
 

@@ -22,6 +22,8 @@ def test_roles_rights_and_owners_outlive_a_crash() -> None:
         "CREATE TABLE t (a int); CREATE TABLE kept (a int); CREATE ROLE grp NOINHERIT; "
         " CREATE ROLE ann LOGIN IN ROLE grp;"
         "GRANT SELECT ON t TO ann; GRANT INSERT ON kept TO grp; ALTER TABLE t OWNER TO grp;"
+        "CREATE TABLE wide (a int, b int); GRANT SELECT (a) ON wide TO ann;"
+        "CREATE VIEW narrow AS SELECT a FROM wide; ALTER VIEW narrow OWNER TO ann;"
         "ALTER DEFAULT PRIVILEGES IN SCHEMA public GRANT SELECT ON TABLES TO ann;"
         "ALTER ROLE ann SET lock_timeout = '7s'; ALTER ROLE ALL IN DATABASE postgres SET lock_timeout = 1"
     )
@@ -38,6 +40,10 @@ def test_roles_rights_and_owners_outlive_a_crash() -> None:
         session.execute("SELECT a FROM t")
         with pytest.raises(DatabaseError, match="permission denied for table kept"):
             session.execute("SELECT a FROM kept")
+        session.execute("SELECT a FROM wide")
+        session.execute("SELECT a FROM narrow")  # reads what its owner may
+        with pytest.raises(DatabaseError, match="permission denied for table wide"):
+            session.execute("SELECT b FROM wide")
         session.execute("DROP TABLE t")  # grp's, whose rights ann inherits
         Session(again).execute("CREATE ROLE next")
         ids = [role.id for role in again.catalog.snapshot().access.roles.values()]

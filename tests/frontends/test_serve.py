@@ -188,6 +188,18 @@ def test_arguments_that_do_not_fit_are_refused_with_a_hint(tmp_path: Path) -> No
     assert "--grace" in refused("--grace", "-1") and "--grace" in refused("--grace", "nan")
     assert refused("--users", str(users)).endswith("line 3: expected name:password")
     assert "cannot read" in refused("--users", str(tmp_path / "none"))
+    for accounts in (
+        "root:x:0:0:root:/root:/bin/bash",
+        "_apt:x:42:65534::/nonexistent:/usr/sbin/nologin",
+        "root:$y$j9T$abc/def:19700:0:99999:7:::",
+        "daemon:*:19700:0:99999:7:::",
+    ):
+        users.write_text(f"alice:secret\n{accounts}\n")
+        assert "line 2: this looks like a list of the system's accounts" in refused("--users", str(users))
+    for hashed in ("$apr1$x$yz", "$2y$10$abcdef", "{SHA}W6ph5Mm5Pz8GgiULbPgzG37mj9g=", "md5" + "0" * 32):
+        users.write_text(f"alice:{hashed}\n")
+        assert "line 1: this password is hashed" in refused("--users", str(users))
+        assert hashed not in refused("--users", str(users))
     assert "nobody could come in" in refused("--passwords")
     assert '"--memory-limit": "much"' in refused("--memory-limit", "much")
     assert "--trust asks for no" in refused("--trust", "--passwords", "--data", "x")

@@ -79,6 +79,7 @@ class SampleCatalog:
     users: tuple[str, str] = ("postgres", "postgres")
     zone: str | None = None
     settings: tuple[ShownSetting, ...] = ()
+    process: int = 0
     cluster: str = DEFAULT_CLUSTER
     cluster_id: str | None = DEFAULT_CLUSTER_ID
     tables: dict[str, CatalogItem] = field(default_factory=dict)

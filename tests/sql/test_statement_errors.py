@@ -354,7 +354,6 @@ def test_errors_are_postgresql_s(script: CatalogScript, text: str, expected: Exp
         ("ALTER TABLE t RENAME COLUMN a TO z", "RENAME COLUMN"),
         ("DROP FUNCTION f()", "DROP FUNCTION"),
         ("COMMENT ON TABLE t IS 'x'", "COMMENT"),
-        ("GRANT SELECT (a) ON t TO public", "rights on columns"),
         ("CREATE ROLE r REPLICATION", "a role's REPLICATION"),
         ("MERGE INTO t USING u ON t.a = u.a WHEN MATCHED THEN DELETE", "MERGE"),
         ("REFRESH MATERIALIZED VIEW m", "REFRESH MATERIALIZED VIEW"),
@@ -381,7 +380,7 @@ def test_errors_are_postgresql_s(script: CatalogScript, text: str, expected: Exp
         ("EXPLAIN (BUFFERS, ANALYZE) SELECT 1", "EXPLAIN option BUFFERS"),
         ("EXPLAIN (COSTS) SELECT 1", "EXPLAIN option COSTS"),
         ("EXPLAIN (ANALYZE, WAL on) SELECT a FROM t AS OF 5", "EXPLAIN option WAL"),
-        ("EXPLAIN (FORMAT json) SELECT 1", "EXPLAIN format json"),
+        ("EXPLAIN (FORMAT yaml) SELECT 1", "EXPLAIN format yaml"),
         ("CREATE VIEW x AS SELECT a FROM t WHERE b = current_user", "the current user or a right of it in a view"),
         ("CREATE VIEW x AS SELECT 1 WHERE EXISTS (SELECT session_user)", "the current user or a right of it in a view"),
         (
@@ -407,10 +406,10 @@ def test_what_is_not_there_is_refused_by_name(script: CatalogScript, text: str, 
     [
         ("REFRESH MATERIALIZED VIEW m", "always fresh"),
         ("ALTER TABLE t ADD COLUMN z int", "INSERT … SELECT"),
-        ("SELECT * FROM information_schema.triggers", "SHOW TABLES"),
-        ("SELECT * FROM pg_catalog.pg_stat_activity", "SHOW TABLES"),
-        ("SELECT * FROM pg_stat_activity", "SHOW TABLES"),
-        ("INSERT INTO pg_stat_activity VALUES (1)", "SHOW TABLES"),
+        ("SELECT * FROM information_schema.domains", "SHOW TABLES"),
+        ("SELECT * FROM pg_catalog.pg_stat_bgwriter", "SHOW TABLES"),
+        ("SELECT * FROM pg_stat_bgwriter", "SHOW TABLES"),
+        ("INSERT INTO pg_stat_bgwriter VALUES (1)", "SHOW TABLES"),
     ],
 )
 def test_habits_of_postgresql_are_told_what_to_do_instead(script: CatalogScript, text: str, hint: str) -> None:

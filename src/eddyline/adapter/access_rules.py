@@ -1,12 +1,14 @@
 """Who may do what: roles, memberships, owners and grants, as one immutable part of a catalog version.
 
-Objects go by keys: an item's id, ``schema/<name>``, or ``DATABASE_KEY``.  Rights are PostgreSQL's words.
+Objects go by keys: an item's id, ``<item's id>#<position>`` of a column, ``schema/<name>``, or ``DATABASE_KEY``.
+Rights are PostgreSQL's words.
 
 Invariants:
 I1  every role id in ``memberships``, ``owners``, ``grants``, ``defaults`` and ``settings`` is one of ``roles``, or
     ``PUBLIC`` as a grantee, or ``EVERYBODY`` of a setting;
 I2  the role ``BOOTSTRAP`` exists, and owns whatever has no entry in ``owners``;
-I3  memberships make no cycle.
+I3  memberships make no cycle;
+I4  a column has no owner of its own, and no entry in ``grants`` unless something of it is granted.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from eddyline.errors import make_error
+from eddyline.sql.catalog_view import CatalogItem
 from eddyline.sql.role_statements import ALL_RIGHTS
 
 __all__ = [
@@ -29,6 +32,8 @@ __all__ = [
     "Membership",
     "Role",
     "RoleSettings",
+    "column_key",
+    "column_of",
     "schema_key",
 ]
 
@@ -107,6 +112,17 @@ def schema_key(schema: str) -> str:
     return f"schema/{schema}"
 
 
+def column_key(item_id: str, position: int) -> str:
+    """``position``: from 0."""
+    return f"{item_id}#{position}"
+
+
+def column_of(key: str) -> tuple[str, int] | None:
+    """The item's id and the position, if it is a column's key."""
+    item_id, sign, position = key.partition("#")
+    return (item_id, int(position)) if sign and not key.startswith("schema/") else None
+
+
 #: what PUBLIC has of objects that nobody has granted or revoked anything of
 _AT_FIRST: Final[Mapping[str, tuple[Grant, ...]]] = {
     DATABASE_KEY: (Grant(PUBLIC, "CONNECT", BOOTSTRAP), Grant(PUBLIC, "TEMPORARY", BOOTSTRAP)),
@@ -149,7 +165,9 @@ class AccessRules:
         return role is not None and role.superuser
 
     def owner(self, key: str) -> int:
-        return self.owners.get(key, BOOTSTRAP)
+        """Of a column its table's."""
+        column = column_of(key)
+        return self.owners.get(key if column is None else column[0], BOOTSTRAP)
 
     def granted(self, key: str) -> tuple[Grant, ...]:
         return self.grants.get(key, _AT_FIRST.get(key, ()))
@@ -191,10 +209,18 @@ class AccessRules:
         """As whom it grants the right: the owner, or a role that has it with grant option; None if it may not."""
         if self.owns(role, key):
             return self.owner(key)
-        selves = self.acts_as(role)
-        return next(
-            (g.grantee for g in self.granted(key) if g.right == right and g.grantable and g.grantee in selves), None
-        )
+        selves, column = self.acts_as(role), column_of(key)
+        given = self.granted(key) if column is None else (*self.granted(column[0]), *self.granted(key))
+        return next((g.grantee for g in given if g.right == right and g.grantable and g.grantee in selves), None)
+
+    def allows_columns(self, role: Role, item: CatalogItem, right: str, positions: Iterable[int]) -> bool:
+        """Whether it has the right on the table or view, or on those columns, without any on some column."""
+        if self.allows(role, item.id, right):
+            return True
+        chosen = tuple(positions)
+        if chosen:
+            return all(self.allows(role, column_key(item.id, p), right) for p in chosen)
+        return any(self.allows(role, column_key(item.id, p), right) for p in range(len(item.columns)))
 
     def held_by(self, role_id: int) -> list[tuple[str, bool]]:
         """Keys of what it owns (True), and of what it holds or has granted rights of (False)."""
@@ -233,27 +259,30 @@ class AccessRules:
     def with_owner(self, key: str, role_id: int) -> AccessRules:
         """What the old owner has granted counts as the new one's."""
         old, grants = self.owner(key), self.grants
-        if key in grants:
-            moved = (replace(g, grantor=role_id) if g.grantor == old else g for g in grants[key])
-            grants = {**grants, key: tuple(g for g in moved if g.grantee != role_id)}
+        for held in (k for k in self.grants if _whole(k) == key):
+            moved = (replace(g, grantor=role_id) if g.grantor == old else g for g in grants[held])
+            grants = {**grants, held: tuple(g for g in moved if g.grantee != role_id)}
         owners = {k: o for k, o in self.owners.items() if k != key}
+        grants = {k: g for k, g in grants.items() if g or column_of(k) is None}
         return replace(self, owners=owners if role_id == BOOTSTRAP else {**owners, key: role_id}, grants=grants)
 
     def with_grants(self, key: str, grants: tuple[Grant, ...]) -> AccessRules:
+        if not grants and column_of(key) is not None:
+            return replace(self, grants={k: g for k, g in self.grants.items() if k != key})
         return replace(self, grants={**self.grants, key: grants})
 
     def without_keys(self, keys: Iterable[str]) -> AccessRules:
         """Without what is known of objects that are no more."""
         gone = frozenset(keys)
         defaults = tuple(d for d in self.defaults if d.schema is None or schema_key(d.schema) not in gone)
-        untouched = gone.isdisjoint(self.owners) and gone.isdisjoint(self.grants)
+        untouched = gone.isdisjoint(self.owners) and gone.isdisjoint(map(_whole, self.grants))
         if untouched and len(defaults) == len(self.defaults):
             return self
         return replace(
             self,
             defaults=defaults,
             owners={k: o for k, o in self.owners.items() if k not in gone},
-            grants={k: g for k, g in self.grants.items() if k not in gone},
+            grants={k: g for k, g in self.grants.items() if _whole(k) not in gone},
         )
 
     def with_defaults(self, changed: DefaultGrants) -> AccessRules:
@@ -290,11 +319,23 @@ class AccessRules:
         return replace(self, settings=(*kept, changed) if changed.values else kept)
 
     def granting(self, key: str, wanted: Grant) -> AccessRules:
-        """With that grant; a grant option that there is stays."""
+        """With that grant; a grant option that there is stays.  0LP01 if the grantor has its own from the grantee."""
+        if wanted.grantable and wanted.grantor != self.owner(key):
+            self._check_no_circle(key, wanted)
         old = next((g for g in self.granted(key) if _same(g, wanted)), None)
         new = wanted if old is None else replace(wanted, grantable=wanted.grantable or old.grantable)
         rest = tuple(g for g in self.granted(key) if g is not old)
         return self.with_grants(key, (*rest, new))
+
+    def _check_no_circle(self, key: str, wanted: Grant) -> None:
+        without = self
+        for g in self.granted(key):
+            if g.grantee == wanted.grantee and g.right == wanted.right and g.grantable:
+                without = without.revoking(key, g, option_only=True, cascade=True)
+        selves = self.acts_as(self.named(wanted.grantor))
+        left = without.granted(key)
+        if not any(g.grantee in selves and g.right == wanted.right and g.grantable for g in left):
+            raise make_error("0LP01", "grant options cannot be granted back to your own grantor")
 
     def revoking(self, key: str, gone: Grant, *, option_only: bool, cascade: bool) -> AccessRules:
         """Without that grant (or its grant option).  2BP01 if others hang on it, unless they go too."""
@@ -316,7 +357,7 @@ class AccessRules:
         """The items of ``relacl`` and its like; None where nothing was granted or revoked."""
         if key not in self.grants:
             return None
-        return self._acl_items(kind, self.owner(key), self.grants[key], of_owner=True)
+        return self._acl_items(kind, self.owner(key), self.grants[key], of_owner=kind != "column")
 
     def default_acl(self, defaults: DefaultGrants) -> list[str]:
         """The items of ``defaclacl``: what is granted in a schema comes on top of what is granted anywhere."""
@@ -334,6 +375,12 @@ class AccessRules:
             shown = "".join(letter + "*" * rights[r] for r, letter in letters.items() if r in rights)
             parts.append(f"{names[who]}={shown}/{names[by]}")
         return parts
+
+
+def _whole(key: str) -> str:
+    """Of what the key is, or the table of which it is a column."""
+    column = column_of(key)
+    return key if column is None else column[0]
 
 
 def _same(a: Grant, b: Grant) -> bool:

@@ -1,5 +1,8 @@
 """Whether a role may run a statement.  Views are read with their owners' rights, one below the other.
 
+Where columns are named a right on each of them does as well as one on the table; where a table is read and no column is
+named one on any column does.
+
 Cost: one look at the role for a superuser; else O(what the statement reads, through views).
 """
 
@@ -17,12 +20,15 @@ from eddyline.errors import make_error
 from eddyline.plan.traverse import gets
 from eddyline.sql import statements as st
 from eddyline.sql.catalog_view import CatalogItem, ItemKind
+from eddyline.sql.column_reads import Reads
+from eddyline.sql.query import BoundQuery
 from eddyline.sql.role_statements import ALL_RIGHTS
 
 __all__ = [
     "authorize",
     "authorize_definition",
     "check_any_right",
+    "check_columns",
     "check_one_right",
     "check_rights",
     "check_schema",
@@ -49,12 +55,25 @@ def check_one_right(rules: AccessRules, role: Role, item: CatalogItem, rights: I
         raise denied(item.kind.value, item.name)
 
 
+def check_columns(rules: AccessRules, role: Role, item: CatalogItem, right: str, positions: Iterable[int]) -> None:
+    """42501 unless the role has the right on the table or view or on those columns (without any: on some), and USAGE of
+    the schema."""
+    if role.superuser or item.schema in SYSTEM_SCHEMAS:
+        check_rights(rules, role, item)
+        return
+    check_schema(rules, role, item.schema, "USAGE")
+    if not rules.allows_columns(role, item, right, positions):
+        raise denied(item.kind.value, item.name)
+
+
 def check_any_right(rules: AccessRules, role: Role, item: CatalogItem) -> None:
-    """42501 unless the role has some right on it, or on what it indexes, and USAGE of the schema."""
+    """42501 unless the role has some right on it, on a column of it, or on what it indexes, and USAGE of the schema."""
     if role.superuser or item.schema in SYSTEM_SCHEMAS:
         return
     check_schema(rules, role, item.schema, "USAGE")
-    if not any(rules.allows(role, item.on or item.id, right) for right in ALL_RIGHTS[item.rights_kind]):
+    if any(rules.allows(role, item.on or item.id, right) for right in ALL_RIGHTS[item.rights_kind]):
+        return
+    if not any(rules.allows_columns(role, item, right, ()) for right in ALL_RIGHTS["column"]):
         raise denied(item.kind.value, item.name)
 
 
@@ -63,13 +82,8 @@ def check_schema(rules: AccessRules, role: Role, schema: str, right: str) -> Non
         raise denied("schema", schema)
 
 
-def authorize(
-    snapshot: CatalogSnapshot, rules: AccessRules, role: Role, statement: st.Statement, *, reads_target: bool
-) -> None:
+def authorize(snapshot: CatalogSnapshot, rules: AccessRules, role: Role, statement: st.Statement) -> None:
     """42501 if the role may not run it.
-
-    ``reads_target``: an UPDATE or DELETE looks at the columns of its table, or an INSERT names
-    those of a conflict.
 
     ``rules``: as they are now, which may be newer than ``snapshot``.
     """
@@ -77,21 +91,23 @@ def authorize(
         return  # with other owners a view may read what its own may not
     match statement:
         case st.Select() | st.Subscribe():
-            _check_reads(snapshot, rules, role, gets(statement.query.relation))
+            _check_query(snapshot, rules, role, statement.query)
         case st.DeclareCursor():
-            authorize(snapshot, rules, role, statement.query, reads_target=True)
+            authorize(snapshot, rules, role, statement.query)
         case st.Explain():
             if statement.item is not None:
-                _check_reads(snapshot, rules, role, [statement.item.on or statement.item.id])
+                whole = _everything(snapshot, (statement.item.on or statement.item.id,))
+                _check_reads(snapshot, rules, role, whole)
             if statement.statement is not None:
-                authorize(snapshot, rules, role, statement.statement, reads_target=True)
+                authorize(snapshot, rules, role, statement.statement)
         case st.Insert():
-            _check_insert(snapshot, rules, role, statement, reads_target=reads_target)
-        case st.Update() | st.Delete():
-            check_rights(rules, role, statement.table, "UPDATE" if isinstance(statement, st.Update) else "DELETE")
-            read = gets(statement.relation)
-            kept = read if reads_target else read - {statement.table.id}
-            _check_reads(snapshot, rules, role, kept)
+            _check_insert(snapshot, rules, role, statement)
+        case st.Update():
+            check_columns(rules, role, statement.table, "UPDATE", statement.changed)
+            _check_reads(snapshot, rules, role, _used(statement))
+        case st.Delete():
+            check_rights(rules, role, statement.table, "DELETE")
+            _check_reads(snapshot, rules, role, _used(statement))
         case st.Truncate():
             for table in statement.tables:
                 check_rights(rules, role, table, "TRUNCATE")
@@ -100,22 +116,27 @@ def authorize(
         case st.AlterSystem() if not role.superuser:
             what = "perform ALTER SYSTEM RESET ALL" if statement.name is None else f'set parameter "{statement.name}"'
             raise make_error("42501", f"permission denied to {what}")
-        case st.CreateTableAs() | st.CreateMaterializedView():
-            _check_reads(snapshot, rules, role, gets(statement.relation))
+        case st.CreateTableAs():
+            _check_reads(snapshot, rules, role, statement.reads)
+        case st.CreateMaterializedView():
+            known = statement.reads
+            _check_reads(snapshot, rules, role, known or _everything(snapshot, gets(statement.relation)))
         case _:
             return
 
 
-def _check_insert(
-    snapshot: CatalogSnapshot, rules: AccessRules, role: Role, statement: st.Insert, *, reads_target: bool
-) -> None:
-    check_rights(rules, role, statement.table, "INSERT")
+def _check_insert(snapshot: CatalogSnapshot, rules: AccessRules, role: Role, statement: st.Insert) -> None:
+    check_columns(rules, role, statement.table, "INSERT", statement.given)
     conflict = statement.on_conflict
     if conflict is not None and conflict.assignments is not None:
-        check_rights(rules, role, statement.table, "UPDATE")
-    if statement.returning is not None or (conflict is not None and reads_target):
-        check_rights(rules, role, statement.table, "SELECT")
-    _check_reads(snapshot, rules, role, gets(statement.relation))
+        check_columns(rules, role, statement.table, "UPDATE", conflict.changed)
+    _check_reads(snapshot, rules, role, _used(statement))
+
+
+def _used(statement: st.Insert | st.Update | st.Delete) -> Reads:
+    """What a WITH query reads that nothing refers to is not read."""
+    used = gets(statement.relation) | {statement.table.id}
+    return tuple(read for read in statement.reads if read[0] in used)
 
 
 def _check_copy(snapshot: CatalogSnapshot, rules: AccessRules, role: Role, statement: st.Copy) -> None:
@@ -126,19 +147,30 @@ def _check_copy(snapshot: CatalogSnapshot, rules: AccessRules, role: Role, state
             hint="Anyone can COPY to stdout or from stdin. psql's \\copy command also works for anyone.",
         )
     if statement.subscribe is not None:
-        authorize(snapshot, rules, role, statement.subscribe, reads_target=True)
+        authorize(snapshot, rules, role, statement.subscribe)
     elif statement.query is not None:
-        _check_reads(snapshot, rules, role, gets(statement.query.relation))
+        _check_query(snapshot, rules, role, statement.query)
     elif statement.table is not None:
-        check_rights(rules, role, statement.table, "INSERT")
+        check_columns(rules, role, statement.table, "INSERT", statement.columns)
 
 
-def _check_reads(snapshot: CatalogSnapshot, rules: AccessRules, role: Role, ids: Iterable[str]) -> None:
+def _check_query(snapshot: CatalogSnapshot, rules: AccessRules, role: Role, query: BoundQuery) -> None:
+    used = gets(query.relation)
+    _check_reads(snapshot, rules, role, tuple(read for read in query.reads if read[0] in used))
+
+
+def _everything(snapshot: CatalogSnapshot, ids: Iterable[str]) -> Reads:
+    """All columns of those items."""
+    items = ((id, snapshot.item(id)) for id in sorted(ids))
+    return tuple((id, tuple(range(len(item.columns)))) for id, item in items if item is not None)
+
+
+def _check_reads(snapshot: CatalogSnapshot, rules: AccessRules, role: Role, reads: Reads) -> None:
     seen: set[str] = set()
-    for id in sorted(ids):
+    for id, positions in reads:
         item = snapshot.item(id)
         if item is not None:
-            check_rights(rules, role, item, "SELECT")
+            check_columns(rules, role, item, "SELECT", positions)
             _check_inside(snapshot, rules, item, seen)
 
 
@@ -151,14 +183,18 @@ def _check_inside(snapshot: CatalogSnapshot, rules: AccessRules, view: CatalogIt
         return
     seen.add(view.id)
     owner = rules.named(rules.owner(view.id))
-    for id in sorted(view.depends_on):
+    # Which columns is not known of views of directories from before that was kept.
+    reads = _everything(snapshot, view.depends_on) if view.reads is None else view.reads
+    for id, positions in reads:
+        if id not in view.depends_on:
+            continue
         item = snapshot.item(id)
         if item is None:
             continue
         if item.schema in SYSTEM_SCHEMAS:
             check_rights(rules, owner, item)
             continue
-        if not rules.allows(owner, item.id, "SELECT"):
+        if not rules.allows_columns(owner, item, "SELECT", positions):
             raise denied(item.kind.value, item.name)
         _check_inside(snapshot, rules, item, seen)
 

@@ -47,20 +47,20 @@ class BulkWrites:
         def body(context: ReadContext, table: CatalogItem) -> None:
             write.insert_rows(context, table, ingest_rows.table_rows(context, table, data))
 
-        return self._write(name, body, timeout, "INSERT")
+        return self._write(name, body, data, timeout, "INSERT")
 
     def upsert(self, name: str, data: ingest_rows.Incoming, *, timeout: float | None) -> int:
         def body(context: ReadContext, table: CatalogItem) -> None:
             write.upsert_rows(context, table, ingest_rows.table_rows(context, table, data))
 
-        return self._write(name, body, timeout, "INSERT", "UPDATE", "SELECT")
+        return self._write(name, body, data, timeout, "INSERT", "UPDATE", "SELECT")
 
     def delete(self, name: str, data: ingest_rows.Incoming, *, timeout: float | None) -> int:
         def body(context: ReadContext, table: CatalogItem) -> None:
             columns = ingest_rows.key_rows(context, table, data)
             write.delete_rows(context, table, columns, data.table.num_rows)
 
-        return self._write(name, body, timeout, "DELETE", "SELECT")
+        return self._write(name, body, data, timeout, "DELETE", "SELECT")
 
     def _table(self, name: str, catalog: CatalogSnapshot) -> CatalogItem:
         _, item = resolve_name(name, catalog, self._role.search_path)
@@ -71,11 +71,16 @@ class BulkWrites:
         return item
 
     def _write(
-        self, name: str, body: Callable[[ReadContext, CatalogItem], None], timeout: float | None, *rights: str
+        self,
+        name: str,
+        body: Callable[[ReadContext, CatalogItem], None],
+        data: ingest_rows.Incoming,
+        timeout: float | None,
+        *rights: str,
     ) -> int:
         def run(context: ReadContext) -> Outcome:
             table = self._table(name, context.transaction.catalog or self._catalog())
-            self._role.check(table, *rights)
+            self._role.check_bulk(table, rights, data.table.column_names)
             with admitted(context, st.Insert if "INSERT" in rights else st.Delete) as allowed:
                 write.wait_capacity(allowed, {table.id}, timeout)
                 body(allowed, table)

@@ -17,12 +17,13 @@ from __future__ import annotations
 import itertools
 import re
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Final
 
 from eddyline.adapter.access_rules import AccessRules, schema_key
+from eddyline.adapter.session_list import ActivitySeen
 from eddyline.adapter.system_catalog import (
     IMPLICIT_SCHEMAS,
     SYSTEM_SCHEMAS,
@@ -30,6 +31,7 @@ from eddyline.adapter.system_catalog import (
     system_item,
     system_items,
 )
+from eddyline.adapter.system_relations import NO_SESSION, NOBODY, SessionFacts, Viewer
 from eddyline.errors import InterfaceError, make_error
 from eddyline.sql.catalog_view import (
     DEFAULT_CLUSTER,
@@ -103,17 +105,17 @@ class CatalogSnapshot:
         zone: str | None = None,
         users: tuple[str, str] = ("postgres", "postgres"),
         cluster: str = DEFAULT_CLUSTER,
-        shown_settings: Callable[[], tuple[ShownSetting, ...]] = tuple,
+        facts: SessionFacts = NO_SESSION,
     ) -> SearchPathView:
-        return SearchPathView(self, tuple(search_path), zone, users, cluster, shown_settings)
+        return SearchPathView(self, tuple(search_path), zone, users, cluster, facts)
 
     def find(self, schema: str, name: str) -> CatalogItem | None:
         item_id = self.schemas.get(schema, _NO_NAMES).get(name)
         return None if item_id is None else self.by_id[item_id]
 
-    def item(self, item_id: str, shown_settings: Callable[[], tuple[ShownSetting, ...]] = tuple) -> CatalogItem | None:
-        """The item with that id, of the system's own too.  ``shown_settings``: those that the session sees."""
-        return self.by_id.get(item_id) or system_item(item_id, self, shown_settings)
+    def item(self, item_id: str, viewer: Viewer = NOBODY) -> CatalogItem | None:
+        """The item with that id, of the system's own too.  ``viewer``: the session that looks."""
+        return self.by_id.get(item_id) or system_item(item_id, self, viewer)
 
     def items(self, schema: str | None = None) -> tuple[CatalogItem, ...]:
         """All items (of one schema), ordered by schema and name; the system's own only where one of its is named."""
@@ -235,7 +237,7 @@ class SearchPathView:
     zone: str | None = None
     users: tuple[str, str] = ("postgres", "postgres")
     cluster: str = DEFAULT_CLUSTER
-    shown_settings: Callable[[], tuple[ShownSetting, ...]] = tuple
+    facts: SessionFacts = NO_SESSION
 
     @property
     def version(self) -> int:
@@ -243,7 +245,15 @@ class SearchPathView:
 
     @property
     def settings(self) -> tuple[ShownSetting, ...]:
-        return self.shown_settings()
+        return self.facts.settings()
+
+    @property
+    def activity(self) -> tuple[ActivitySeen, ...]:
+        return self.facts.activity()
+
+    @property
+    def process(self) -> int:
+        return self.facts.process()
 
     @property
     def cluster_id(self) -> str | None:
@@ -271,11 +281,11 @@ class SearchPathView:
 
     def _find(self, schema: str, name: str) -> CatalogItem | None:
         if schema in SYSTEM_SCHEMAS:
-            return find_system_item(schema, name, self.snapshot, self.shown_settings)
+            return find_system_item(schema, name, self.snapshot, self)
         return self.snapshot.find(schema, name)
 
     def item(self, item_id: str) -> CatalogItem | None:
-        return self.snapshot.item(item_id, self.shown_settings)
+        return self.snapshot.item(item_id, self)
 
     def items(self, schema: str | None = None) -> tuple[CatalogItem, ...]:
         return self.snapshot.items(schema)

@@ -130,6 +130,7 @@ def _view_item(item_id: str, statement: CreateView | CreateMaterializedView, kin
         relation=statement.relation,
         definition=statement.definition,
         depends_on=gets(statement.relation),
+        reads=statement.reads,
     )
 
 

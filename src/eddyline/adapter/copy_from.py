@@ -55,7 +55,7 @@ class _Failure(NamedTuple):
 def copy_from(context: ReadContext, statement: Copy, file: Any) -> int:
     """Adds the rows to the transaction's writes, all or none; how many.
 
-    22P04 for malformed data, the types' input errors, 23502; the detail ends with the line and the column.
+    22P04 for malformed data, the types' input errors, 23502; their context is the line and the column.
     """
     table = statement.table
     assert table is not None
@@ -149,7 +149,7 @@ class _Loader:
             return
         if len(given) != len(self._columns):
             problem = f"wrong number of fields in header line: got {len(given)}, expected {len(self._columns)}"
-            raise make_error("22P04", problem, detail=where)
+            raise make_error("22P04", problem, context=where)
         for i, (name, column) in enumerate(zip(given, self._columns, strict=True), 1):
             if name is None:
                 got = f'null value ("{self._statement.null}")'
@@ -158,7 +158,7 @@ class _Loader:
             else:
                 got = f'"{name.decode(errors="replace")}"'
             problem = f'column name mismatch in header line field {i}: got {got}, expected "{column.name}"'
-            raise make_error("22P04", problem, detail=where)
+            raise make_error("22P04", problem, context=where)
 
     # -- records
 
@@ -180,7 +180,7 @@ class _Loader:
             self._raise_first(block, failures)
         if block.failure is not None:
             shown = f': "{block.shown(len(block))}"' if block.failure_shows_line else ""
-            block.failure.detail = self.place(block, len(block)) + shown
+            block.failure.context = self.place(block, len(block)) + shown
             raise block.failure
         return batch
 
@@ -206,7 +206,7 @@ class _Loader:
         where = f"COPY {self._table.name}, line {block.first + record}"
         if column < len(self._columns):
             where += f", column {self._columns[column].name}"
-        error.detail = where if error.detail is None else f"{error.detail}\n{where}"
+        error.context = where
         raise error
 
     def _texts(self, block: RecordBlock, whole: int) -> tuple[pa.Array, list[_Failure]]:
@@ -254,7 +254,7 @@ class _Loader:
         if errors is not None:
             record = int(errors.rows[0])
             where = self._at_column(block, record, column, text[record].as_py())
-            error = make_error(errors.sqlstates[0], errors.messages[0], detail=where)
+            error = make_error(errors.sqlstates[0], errors.messages[0], context=where)
             failures.append(_Failure(record, column, error))
         return array
 
@@ -306,15 +306,14 @@ class _Loader:
         bad = _bad_bytes(field) if raw is None else raw
         shown = f': "{block.shown(record)}"' if raw is None else ""
         error = make_error(
-            "22021", f'invalid byte sequence for encoding "UTF8": {bad}', detail=self.place(block, record) + shown
+            "22021", f'invalid byte sequence for encoding "UTF8": {bad}', context=self.place(block, record) + shown
         )
         return _Failure(record, _BEFORE_COLUMNS, error)
 
     def _raise_first(self, block: RecordBlock, failures: list[_Failure]) -> None:
         record, column, error = min(failures, key=lambda f: f[:2])
         if not 0 <= column < len(self._columns) and error.sqlstate != "22021":
-            where = f'{self.place(block, record)}: "{block.shown(record)}"'
-            error.detail = where if error.detail is None else f"{error.detail}\n{where}"
+            error.context = f'{self.place(block, record)}: "{block.shown(record)}"'
         raise error
 
     # -- places

@@ -34,6 +34,7 @@ from eddyline.adapter.metrics import DatabaseMetrics, exposition
 from eddyline.adapter.provisioning import Provisioning, first_replica, with_first_replica
 from eddyline.adapter.replica import Replica, Site
 from eddyline.adapter.sequences import Sequences
+from eddyline.adapter.session_list import SessionList
 from eddyline.adapter.setting_values import duration_s
 from eddyline.adapter.system_alterations import SystemAlterations, host_defaults
 from eddyline.adapter.system_settings import (
@@ -127,6 +128,7 @@ class Engine:
         self.locks = LockTable()
         self.logins = Logins()
         self.sequences = Sequences(durability)
+        self.sessions = SessionList()
         self.catalog = Catalog(CatalogSnapshot.initial().opened_with(first.workers, first.processes, first.overrides))
         self.store = TableStore(self.hasher)
         self.commit_lock = threading.RLock()

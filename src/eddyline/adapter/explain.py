@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from eddyline.adapter.define import maintained_relation
+from eddyline.adapter.explain_json import plan_document
 from eddyline.adapter.outcome import ResultSet
 from eddyline.adapter.read import ReadAnswer
 from eddyline.adapter.read_plan import ReadPlan, RecursionPlan, plan_read
@@ -18,7 +19,7 @@ from eddyline.plan.relation import Get, Relation
 from eddyline.protocol.read_costs import PHASES
 from eddyline.repr.batch import concat_arrays
 from eddyline.repr.time import Time
-from eddyline.repr.types import TEXT
+from eddyline.repr.types import JSON, TEXT
 from eddyline.sql.catalog_view import CatalogItem, CatalogView, ItemKind
 from eddyline.sql.statements import CreateTableAs, Delete, Explain, Insert, Select, Subscribe, Update
 
@@ -37,13 +38,13 @@ _LAST_SHOWN_US = 253_402_300_799_999_999
 
 
 def explain(statement: Explain, catalog: CatalogView) -> ResultSet:
-    """One row per line of the plan."""
+    """One row per line of the plan, or one with all of it as JSON."""
     names = _names(catalog)
     if statement.item is not None:
         text = _object_plan(statement.item, catalog, names)
     else:
         text = _statement_plan(statement, catalog, names)
-    return _lines_of(text)
+    return _result(statement, text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +80,7 @@ def explain_analyzed(statement: Explain, run: Analyzed, catalog: CatalogView) ->
     if statement.shows("summary"):
         lines.append(f"Planning Time: {_milliseconds(run.planning_ns)}")
         lines.append(f"Execution Time: {_milliseconds(run.execution_ns)}")
-    return _lines_of("\n".join(lines))
+    return _result(statement, "\n".join(lines))
 
 
 def _milliseconds(nanoseconds: int) -> str:
@@ -98,7 +99,10 @@ def _names(catalog: CatalogView) -> Names:
     return Names(lambda i: _name(catalog, i), lambda i: _columns(catalog, i))
 
 
-def _lines_of(text: str) -> ResultSet:
+def _result(statement: Explain, text: str) -> ResultSet:
+    if statement.as_json:
+        rows = literal_array(plan_document(text.splitlines()), JSON, 1)
+        return ResultSet(("QUERY PLAN",), (JSON,), (rows,), 1)
     lines = [literal_array(line, TEXT, 1) for line in text.splitlines()]
     return ResultSet(("QUERY PLAN",), (TEXT,), (concat_arrays(lines),), len(lines))
 

@@ -61,7 +61,8 @@ def _columns(contents: Contents) -> Iterator[Row]:
             (column.type.scale or 0) if numeric else 0 if kind in _INTEGER_BITS else None,
             digits if kind in _TIMES else 0 if kind is Kind.DATE else None,
             DATABASE, PG_CATALOG, TYPE_FACTS[kind].name, *identity_options(contents, column), "NEVER",
-            "YES" if item.kind is ItemKind.TABLE else "NO",
+            "YES" if item.kind is ItemKind.TABLE else "NO", None, None, None, None, None, None, None, None, "NO",
+            str(number), None,
         )  # fmt: skip
 
 
@@ -98,7 +99,8 @@ INFORMATION_TABLES: Final[tuple[SystemTable, ...]] = (
         "data_type character_maximum_length:i numeric_precision:i numeric_precision_radix:i numeric_scale:i "
         "datetime_precision:i udt_catalog udt_schema udt_name is_identity "
         "identity_generation identity_start identity_increment identity_maximum identity_minimum identity_cycle "
-        "is_generated is_updatable",
+        "is_generated is_updatable collation_catalog collation_schema collation_name domain_catalog domain_schema "
+        "domain_name character_set_name interval_type is_self_referencing dtd_identifier generation_expression",
         _columns,
     ),
     system_table(

@@ -52,7 +52,7 @@ class NamedStatement:
     def still(self, catalog: SearchPathView) -> NamedStatement | None:
         """As it is, if its names and literals still mean what they meant; it is then known to be right there."""
         meaning, premises = meaning_of(catalog), self.prepared.premises
-        if self.meaning == meaning and not premises.of_settings:
+        if self.meaning == meaning and not premises.of_session:
             return self
         same_session = self.meaning[1:] == meaning[1:]
         return replace(self, meaning=meaning) if same_session and premises.hold(catalog) else None
@@ -209,7 +209,7 @@ class SessionStatements:
 
     def is_current(self, statement: NamedStatement) -> bool:
         """Whether it still means what it was bound to."""
-        return statement.meaning == meaning_of(self._names()) and not statement.prepared.premises.of_settings
+        return statement.meaning == meaning_of(self._names()) and not statement.prepared.premises.of_session
 
     def deallocate(self, statement: st.Deallocate) -> Outcome:
         """26000 for a name that there is not."""

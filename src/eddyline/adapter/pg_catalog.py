@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
-from eddyline.adapter.access_rules import DATABASE_KEY, schema_key
+from eddyline.adapter.access_rules import DATABASE_KEY, column_key, schema_key
 from eddyline.adapter.pg_objects import (
     DATABASE_OID,
     KEY_OIDS,
@@ -21,8 +21,10 @@ from eddyline.adapter.pg_objects import (
     key_name,
     key_oid,
     keyed,
+    names_of,
     namespace,
     owner_name,
+    quoted,
     relations,
     schemas,
     type_modifier,
@@ -135,7 +137,7 @@ def pg_class(contents: Contents) -> Iterator[Row]:
         yield _class_row(key_oid(table), named, "i", len(table.primary_key), rules.owner(table.id), None)
 
 
-def _attribute_row(relation: int, number: int, column: ColumnDef, *, stored: bool) -> Row:
+def _attribute_row(relation: int, number: int, column: ColumnDef, *, stored: bool, acl: str | None = None) -> Row:
     """``stored``: it is the relation's own column, not an index's."""
     known = TYPE_FACTS[column.type.kind]
     return (
@@ -143,13 +145,14 @@ def _attribute_row(relation: int, number: int, column: ColumnDef, *, stored: boo
         type_modifier(column.type),
         known.length in (1, 2, 4, 8), stored and column.not_null, stored and column.default_text is not None,
         column.identity if stored else "", "", False, True, 0,
-        _DEFAULT_COLLATION if column.type.kind in _COLLATED else 0, None, None, _storage(known), "",
+        _DEFAULT_COLLATION if column.type.kind in _COLLATED else 0, acl, None, _storage(known), "",
     )  # fmt: skip
 
 
 def pg_attribute(contents: Contents) -> Iterator[Row]:
     for item, number, column in columns_of_relations(contents):
-        yield _attribute_row(oid_of(item.id), number, column, stored=True)
+        acl = _acl(contents, column_key(item.id, number - 1), "column")
+        yield _attribute_row(oid_of(item.id), number, column, stored=True, acl=acl)
     for on, _, oid, _, names in _index_texts(contents):
         by_name = {identifier(c.name): c for c in on.columns}
         for number, name in enumerate(names, 1):
@@ -387,15 +390,15 @@ def catalog_texts(contents: Contents) -> Iterator[Row]:
 def role_rights(contents: Contents) -> Iterator[Row]:
     """What each role may do: O(roles * objects)."""
     rules = contents.access
-    objects = [("database", DATABASE_KEY, DATABASE, DATABASE, DATABASE_OID)]
-    objects += [("schema", schema_key(name), name, name, namespace(name)) for name in schemas(contents)]
-    objects += [
-        (i.rights_kind, i.id, identifier(i.name), f"{identifier(i.schema)}.{identifier(i.name)}", oid_of(i.id))
-        for i in relations(contents)
-    ]
+    objects = [("database", DATABASE_KEY, DATABASE, (DATABASE, quoted(DATABASE)), DATABASE_OID)]
+    objects += [("schema", schema_key(s), s, (s, quoted(s)), namespace(s)) for s in schemas(contents)]
+    objects += [(i.rights_kind, i.id, identifier(i.name), names_of(i), oid_of(i.id)) for i in relations(contents)]
     for role in rules.roles.values():
-        for kind, key, name, qualified, oid in objects:
+        for kind, key, name, (qualified, in_quotes), oid in objects:
             own_system = kind == "schema" and name not in contents.schemas
+            who = role.name, str(role.id), kind, name, qualified, str(oid)
             for right in ALL_RIGHTS[kind]:
                 if rules.allows(role, key, right) or (own_system and right == "USAGE"):
-                    yield role.name, str(role.id), kind, name, qualified, str(oid), right
+                    yield *who, right, in_quotes
+                if rules.grantor(role, key, right) is not None:
+                    yield *who, f"{right}WITHGRANTOPTION", in_quotes

@@ -38,8 +38,8 @@ from eddyline.adapter.pg_catalog import (
 )
 from eddyline.adapter.pg_objects import PG_CATALOG
 from eddyline.adapter.pg_sequences import SEQUENCES_SHAPE, dependency_rows, sequence_rows, sequences_body
-from eddyline.adapter.settings_relation import SETTINGS_NAME, SETTINGS_SHAPE
-from eddyline.adapter.system_relations import SystemTable, system_table
+from eddyline.adapter.settings_relation import SETTINGS_NAME, SETTINGS_SHAPE, settings_rows
+from eddyline.adapter.system_relations import SystemTable, seen_table, system_table
 
 __all__ = ["OF_SUPERUSERS", "PG_TABLES"]
 
@@ -66,7 +66,9 @@ PG_TABLES: Final[tuple[SystemTable, ...]] = (
         "attcollation:o attacl:T attoptions:T attstorage attcompression",
         pg_attribute,
     ),
-    system_table(PG_CATALOG, SETTINGS_NAME, SETTINGS_SHAPE),  # a session gives its rows
+    seen_table(
+        PG_CATALOG, SETTINGS_NAME, SETTINGS_SHAPE, lambda contents, viewer: settings_rows(viewer.settings), "settings"
+    ),
     system_table(PG_CATALOG, "pg_attrdef", "oid:o adrelid:o adnum:s adbin", pg_attrdef),
     system_table(
         PG_CATALOG,
@@ -151,13 +153,14 @@ PG_TABLES: Final[tuple[SystemTable, ...]] = (
         PG_CATALOG,
         "pg_proc",
         "oid:o proname pronamespace:o proowner:o prolang:o prokind prosecdef:b proleakproof:b proisstrict:b "
-        "proretset:b provolatile proparallel pronargs:s prorettype:o proargtypes:W prosrc proacl:T",
+        "proretset:b provolatile proparallel pronargs:s prorettype:o proargtypes:W prosrc proacl:T proargnames:T "
+        "proallargtypes:O provariadic:o procost:r prorows:r proconfig:T probin",
     ),
     system_table(PG_CATALOG, "pg_description", "objoid:o classoid:o objsubid:i description"),
     system_table(PG_CATALOG, "pg_inherits", "inhrelid:o inhparent:o inhseqno:i inhdetachpending:b"),
     system_table(PG_CATALOG, "pg_enum", "oid:o enumtypid:o enumsortorder:r enumlabel"),
     system_table(PG_CATALOG, "pg_range", "rngtypid:o rngsubtype:o rngmultitypid:o"),
-    system_table(PG_CATALOG, "pg_trigger", "oid:o tgrelid:o tgname tgisinternal:b tgenabled"),
+    system_table(PG_CATALOG, "pg_trigger", "oid:o tgrelid:o tgname tgisinternal:b tgenabled tgfoid:o tgtype:s"),
     system_table(PG_CATALOG, "pg_extension", "oid:o extname extowner:o extnamespace:o extrelocatable:b extversion"),
     system_table(PG_CATALOG, "pg_auth_members", "roleid:o member:o grantor:o admin_option:b", pg_auth_members),
     system_table(PG_CATALOG, "pg_partitioned_table", "partrelid:o partstrat partnatts:s"),
@@ -233,7 +236,7 @@ PG_TABLES: Final[tuple[SystemTable, ...]] = (
     system_table(
         _INTERNAL,
         "mz_role_rights",
-        "role_name role_oid object_kind object_name qualified_name object_oid right_name",
+        "role_name role_oid object_kind object_name qualified_name object_oid right_name quoted_name",
         role_rights,
     ),
     system_table(_INTERNAL, "mz_catalog_texts", "fn_kind fn_oid:o fn_modifier:i fn_text", catalog_texts),

@@ -26,8 +26,10 @@ __all__ = [
     "key_name",
     "key_oid",
     "keyed",
+    "names_of",
     "namespace",
     "owner_name",
+    "quoted",
     "relations",
     "schemas",
     "type_modifier",
@@ -110,4 +112,13 @@ def key_columns(table: CatalogItem) -> str:
 def identifier(name: str) -> str:
     """As SQL has it: in quotes where it needs them."""
     plain = name.isascii() and name.replace("_", "a").isalnum() and name == name.lower() and not name[:1].isdigit()
-    return name if plain else '"' + name.replace('"', '""') + '"'
+    return name if plain else quoted(name)
+
+
+def quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def names_of(item: CatalogItem) -> tuple[str, str]:
+    """Its name with its schema's, in quotes where they have to be, and all in quotes."""
+    return f"{identifier(item.schema)}.{identifier(item.name)}", f"{quoted(item.schema)}.{quoted(item.name)}"

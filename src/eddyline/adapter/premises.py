@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeVar
 
-from eddyline.adapter.settings_relation import shows_settings
+from eddyline.adapter.system_catalog import shown_by
 from eddyline.sql.catalog_view import CatalogCluster, CatalogItem, CatalogView, ShownSetting
 
 __all__ = ["AskedCatalog", "Premises"]
@@ -20,7 +20,8 @@ A = TypeVar("A")
 #: a member of ``CatalogView``, and the arguments of a method
 _Question: TypeAlias = tuple[str, tuple[str | None, ...]]
 
-_SETTINGS: _Question = ("settings", ())
+#: what differs from session to session, or from one moment to the next
+_OF_SESSION: tuple[_Question, ...] = (("settings", ()), ("activity", ()), ("process", ()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,9 +33,9 @@ class Premises:
         return all(_same(_answer(catalog, question), answer) for question, answer in self.answers.items())
 
     @property
-    def of_settings(self) -> bool:
-        """Whether it depends on any setting, so that it may not be right in the same version of the catalog."""
-        return _SETTINGS in self.answers
+    def of_session(self) -> bool:
+        """Whether it depends on settings or sessions: then it may not be right in the same version of the catalog."""
+        return any(question in self.answers for question in _OF_SESSION)
 
 
 def _answer(catalog: CatalogView, question: _Question) -> Any:
@@ -66,9 +67,9 @@ class AskedCatalog:
         return answer
 
     def _seen(self, item: CatalogItem | None) -> CatalogItem | None:
-        """``item``; what shows the settings is decided from them."""
-        if item is not None and shows_settings(item.schema, item.name):
-            self._noted(self._catalog.settings, _SETTINGS[0])
+        """``item``; what shows the session's own is decided from that."""
+        for member in () if item is None else shown_by(item):
+            self._noted(getattr(self._catalog, member), member)
         return item
 
     @property
@@ -90,6 +91,10 @@ class AskedCatalog:
     @property
     def settings(self) -> tuple[ShownSetting, ...]:
         return self._noted(self._catalog.settings, "settings")
+
+    @property
+    def process(self) -> int:
+        return self._noted(self._catalog.process, "process")
 
     @property
     def cluster(self) -> str:

@@ -39,7 +39,7 @@ from eddyline.repr.types import (
     SqlType,
     array_type,
 )
-from eddyline.sql.bind_statement import bind_statement, names_columns
+from eddyline.sql.bind_statement import bind_statement
 from eddyline.sql.catalog_view import CatalogView
 from eddyline.sql.habits import placeholder_hint
 from eddyline.sql.parse import ParsedStatement, parse
@@ -62,7 +62,6 @@ class Prepared:
     """``param_types[i - 1]`` is the type of ``$i``.  ``plan``: of what a SELECT, INSERT, UPDATE or DELETE
     reads.
 
-    ``reads_target``: an UPDATE or DELETE looks at columns, which takes SELECT rights.
     ``guessed``: a type came from the Python values given, so that other values need another look.
     ``premises``: of the catalog, where it is right.
     """
@@ -72,7 +71,6 @@ class Prepared:
     plan: ReadPlan | None
     premises: Premises
     guessed: bool = False
-    reads_target: bool = True
 
 
 class _Cached(NamedTuple):
@@ -123,7 +121,7 @@ def _known(engine: Engine, key: object, catalog: CatalogView) -> Prepared | None
     cached = engine.cached_plan(key)
     if not isinstance(cached, _Cached):
         return None
-    if cached.version != catalog.version or cached.prepared.premises.of_settings:
+    if cached.version != catalog.version or cached.prepared.premises.of_session:
         if not cached.prepared.premises.hold(catalog):
             return None
         engine.cache_plan(key, cached._replace(version=catalog.version))
@@ -156,7 +154,7 @@ def bind_parsed(
         plan = plan_read(statement.relation, catalog)
     count = max(types, default=0)
     param_types = tuple(types.get(i, TEXT) for i in range(1, count + 1))
-    return Prepared(statement, param_types, plan, catalog.premises(), guessed, names_columns(parsed.node))
+    return Prepared(statement, param_types, plan, catalog.premises(), guessed)
 
 
 def _python_type(value: Any) -> SqlType | None:

@@ -46,7 +46,9 @@ _Encode: TypeAlias = Callable[[Any], LiteralValue]
 def quick_lookup(engine: Engine, cluster: Cluster | None, prepared: Prepared) -> QuickLookup | None:
     """What answers the statement quickly; None if nothing does.  ``cluster``: for which it was planned, if any."""
     statement, plan = prepared.statement, prepared.plan
-    if not isinstance(statement, Select) or statement.as_of is not None or statement.late is not None:
+    if not isinstance(statement, Select) or statement.as_of is not None or statement.signals:
+        return None
+    if statement.late is not None:
         return None
     if plan is None or plan.clocked:
         return None

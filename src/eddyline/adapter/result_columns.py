@@ -9,7 +9,7 @@ from eddyline.adapter.prepare import Prepared
 from eddyline.adapter.setting_statements import REPLICA_COLUMNS
 from eddyline.adapter.setting_values import shown_name
 from eddyline.adapter.subscription_rows import SUBSCRIPTION_COLUMNS
-from eddyline.repr.types import TEXT, SqlType
+from eddyline.repr.types import JSON, TEXT, SqlType
 from eddyline.sql import statements as st
 from eddyline.sql.cluster_statements import ShowReplica
 
@@ -27,14 +27,14 @@ def result_columns(
     """
     match statement:
         case st.Select():
-            return _pairs(statement.query.names, statement.query.types)
+            return _pairs(statement.query.names, statement.types)
         case st.Subscribe():
             return (*SUBSCRIPTION_COLUMNS, *_pairs(statement.query.names, statement.query.types))
         case st.Insert() | st.Update() | st.Delete():
             found = statement.returning
             return None if found is None else _pairs(found.names, found.types)
         case st.Explain():
-            return (("QUERY PLAN", TEXT),)
+            return (("QUERY PLAN", JSON if statement.as_json else TEXT),)
         case st.ShowObjects():
             return _pairs(statement.names, statement.types)
         case st.Show(name="all"):

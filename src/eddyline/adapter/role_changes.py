@@ -12,16 +12,16 @@ from typing import Any, TypeAlias, get_args
 from eddyline.adapter.access_rules import (
     BOOTSTRAP,
     DATABASE_KEY,
-    PUBLIC,
     AccessRules,
-    Grant,
     Membership,
     Role,
+    column_of,
     schema_key,
 )
 from eddyline.adapter.catalog import CatalogSnapshot
 from eddyline.adapter.catalog_changes import Change, refuse_system_schema
 from eddyline.adapter.default_privileges import alter_default_privileges
+from eddyline.adapter.granting import grant_rights, relation_named
 from eddyline.adapter.notices import skipped, warning
 from eddyline.adapter.owned_objects import drop_owned, reassign_owned
 from eddyline.adapter.role_refusals import denied, not_owner
@@ -32,7 +32,6 @@ from eddyline.sql.bind_roles import CURRENT_USER, SESSION_USER
 from eddyline.sql.catalog_view import CatalogItem, ItemKind
 from eddyline.sql.cluster_statements import ClusterOwner
 from eddyline.sql.role_statements import (
-    ALL_RIGHTS,
     AlterDefaultPrivileges,
     AlterOwner,
     AlterRole,
@@ -49,7 +48,6 @@ from eddyline.sql.statements import CreateSchema
 
 __all__ = ["RoleStatement", "change_roles", "with_users"]
 
-_OF_COLUMNS = frozenset(("SELECT", "INSERT", "UPDATE", "REFERENCES"))
 RoleStatement: TypeAlias = (
     AlterDefaultPrivileges
     | AlterOwner
@@ -95,11 +93,11 @@ def change_roles(
         case RenameRole():
             return _rename(snapshot, statement, actor)
         case DropRole():
-            return _drop(snapshot, statement, actor)
+            return _drop(snapshot, search_path, statement, actor)
         case GrantRoles():
             return _memberships(snapshot, statement, actor)
         case GrantRights():
-            return _rights(snapshot, search_path, statement, actor)
+            return grant_rights(snapshot, search_path, statement, actor)
         case AlterOwner():
             return _owner(snapshot, search_path, statement, actor)
         case AlterRoleSettings():
@@ -171,7 +169,7 @@ def _rename(snapshot: CatalogSnapshot, statement: RenameRole, actor: Role) -> Ch
     return Change(snapshot.with_access(snapshot.access.with_role(replace(role, name=statement.new_name))))
 
 
-def _drop(snapshot: CatalogSnapshot, statement: DropRole, actor: Role) -> Change:
+def _drop(snapshot: CatalogSnapshot, search_path: tuple[str, ...], statement: DropRole, actor: Role) -> Change:
     rules, notices = snapshot.access, []
     if not (actor.superuser or actor.createrole):
         raise make_error("42501", "permission denied to drop role")
@@ -185,7 +183,7 @@ def _drop(snapshot: CatalogSnapshot, statement: DropRole, actor: Role) -> Change
         if role.id == actor.id:
             raise make_error("55006", "current user cannot be dropped")
         _check_manages(actor, role, "drop")
-        held = [(_shown(snapshot, key), owned) for key, owned in rules.held_by(role.id)]
+        held = [(_shown(snapshot, search_path, key), owned) for key, owned in rules.held_by(role.id)]
         held += _held_by_default(rules, role)
         if held or role.name == "postgres":
             lines = sorted(f"{'owner of' if owned else 'privileges for'} {shown}" for shown, owned in held)
@@ -208,10 +206,14 @@ def _held_by_default(rules: AccessRules, role: Role) -> Iterator[tuple[str, bool
             yield f"default privileges on new {what} belonging to role {rules.named(found.owner).name}{where}", owned
 
 
-def _shown(snapshot: CatalogSnapshot, key: str) -> str:
+def _shown(snapshot: CatalogSnapshot, search_path: tuple[str, ...], key: str) -> str:
+    column = column_of(key)
+    if column is not None:
+        of = snapshot.by_id[column[0]]
+        return f"column {of.columns[column[1]].name} of {_shown(snapshot, search_path, of.id)}"
     item = snapshot.by_id.get(key)
     if item is not None:
-        return f"{item.kind.value} {snapshot.view().shown(item)}"
+        return f"{item.kind.value} {snapshot.view(search_path).shown(item)}"
     cluster = snapshot.clusters.get(key)
     if cluster is not None:
         return f"cluster {cluster.name}"
@@ -256,96 +258,6 @@ def _memberships(snapshot: CatalogSnapshot, statement: GrantRoles, actor: Role) 
     return Change(snapshot.with_access(rules), notices=tuple(notices))
 
 
-# --- rights ---------------------------------------------------------------------------------------------------------
-
-
-def _targets(
-    snapshot: CatalogSnapshot, search_path: tuple[str, ...], statement: GrantRights
-) -> Iterator[tuple[str, str, str]]:
-    """(key, kind, name) of what is meant."""
-    for schema, name in statement.objects:
-        if statement.kind == "database":
-            if name != "postgres":
-                raise make_error("3D000", f'database "{name}" does not exist')
-            yield DATABASE_KEY, "database", name
-        elif statement.kind == "schema" or statement.all_in:
-            refuse_system_schema(name)
-            if name not in snapshot.schemas:
-                raise make_error("3F000", f'schema "{name}" does not exist')
-            if statement.all_in:
-                inside = (i for i in snapshot.items(name) if i.kind is not ItemKind.INDEX)
-                yield from ((i.id, i.kind.value, i.name) for i in inside if i.rights_kind == statement.kind)
-            else:
-                yield schema_key(name), "schema", name
-        else:
-            item = _relation(snapshot, search_path, schema, name)
-            if statement.kind == "sequence" and item.kind is not ItemKind.SEQUENCE:
-                raise make_error("42809", f'"{name}" is not a sequence')
-            yield item.id, item.kind.value, item.name
-
-
-def _relation(snapshot: CatalogSnapshot, search_path: tuple[str, ...], schema: str | None, name: str) -> CatalogItem:
-    item = snapshot.view(search_path).resolve(schema, name)
-    if item is None:
-        raise make_error("42P01", f'relation "{name if schema is None else f"{schema}.{name}"}" does not exist')
-    refuse_system_schema(item.schema)
-    if item.kind is ItemKind.INDEX:
-        raise make_error("42809", f'"{name}" is an index')
-    return item
-
-
-def _rights(snapshot: CatalogSnapshot, search_path: tuple[str, ...], statement: GrantRights, actor: Role) -> Change:
-    rules, notices = snapshot.access, []
-    grantees = [PUBLIC if name is None else rules.role(name).id for name in statement.grantees]
-    if statement.grant and statement.option and PUBLIC in grantees:
-        raise make_error("0LP01", "grant options can only be granted to roles")
-    done, code = ("were granted", "01007") if statement.grant else ("could be revoked", "01006")
-    for key, kind, name in _targets(snapshot, search_path, statement):
-        known = ALL_RIGHTS["sequence" if kind == "sequence" else statement.kind]
-        wanted = tuple(right for right in statement.rights or known if right in known)
-        if len(wanted) < len(statement.rights):
-            if kind != "sequence":
-                raise make_error("0LP01", f"invalid privilege type USAGE for {statement.kind}")
-            only = f'sequence "{name}" only supports USAGE, SELECT, and UPDATE privileges'
-            notices.append(warning(only, "0LP01"))
-        by = {right: grantor for right in wanted if (grantor := rules.grantor(actor, key, right)) is not None}
-        _check_columns(snapshot, rules, statement, actor, key)
-        if not by:
-            if not any(rules.allows(actor, key, right) for right in known):
-                raise denied(kind, name)
-            notices.append(warning(f'no privileges {done} for "{name}"', code))
-        elif len(by) < len(wanted) and statement.rights:
-            notices.append(warning(f'not all privileges {done} for "{name}"', code))
-        for grantee in grantees:
-            if grantee == rules.owner(key):
-                if not statement.grant:
-                    raise unsupported("REVOKE from the owner", hint="Make another role the owner.")
-                continue  # which has all rights
-            for right, grantor in by.items():
-                grant = Grant(grantee, right, grantor, statement.grant and statement.option)
-                if statement.grant:
-                    rules = rules.granting(key, grant)
-                else:
-                    rules = rules.revoking(key, grant, option_only=statement.option, cascade=statement.cascade)
-    return Change(snapshot.with_access(rules), notices=tuple(notices))
-
-
-def _check_columns(
-    snapshot: CatalogSnapshot, rules: AccessRules, statement: GrantRights, actor: Role, key: str
-) -> None:
-    """A REVOKE is one from all columns too, which takes some right on them."""
-    rights = set(statement.rights or ALL_RIGHTS["table"]) & _OF_COLUMNS
-    if statement.grant or statement.kind != "table" or not rights:
-        return
-    if not any(rules.allows(actor, key, right) for right in _OF_COLUMNS):
-        item = snapshot.by_id[key]
-        raise (
-            make_error("42501", f'permission denied for column "{item.columns[0].name}" of relation "{item.name}"')
-            if any(rules.allows(actor, key, right) for right in ALL_RIGHTS["table"])
-            else denied(item.kind.value, item.name)
-        )
-
-
 def _check_not_linked(snapshot: CatalogSnapshot, item: CatalogItem) -> None:
     """0A000 for a sequence that goes with a table, whose owner it has."""
     if item.sequence is not None and item.sequence.owner is not None:
@@ -368,7 +280,7 @@ def _owner(snapshot: CatalogSnapshot, search_path: tuple[str, ...], statement: A
     else:
         if statement.if_exists and snapshot.view(search_path).resolve(schema, name) is None:
             return Change(snapshot, notices=(skipped("relation", name, exists=False),))
-        item = _relation(snapshot, search_path, schema, name)
+        item = relation_named(snapshot, search_path, schema, name)
         if statement.kind is not ItemKind.TABLE and item.kind is not statement.kind:
             raise make_error("42809", f'"{name}" is not a {statement.kind.value}')
         _check_not_linked(snapshot, item)

@@ -14,6 +14,7 @@ from eddyline.adapter.outcome import Outcome, ResultSet
 from eddyline.adapter.pending_reads import answer_with_pending, reads_pending
 from eddyline.adapter.read import ReadAnswer, ReadContext
 from eddyline.adapter.read_plan import ReadPlan, plan_read
+from eddyline.adapter.signals import signalled
 from eddyline.errors import make_error, unsupported
 from eddyline.expr.ir import Literal, SortKey
 from eddyline.plan.late import Late
@@ -31,7 +32,10 @@ def select(context: ReadContext, statement: st.Select, plan: ReadPlan | None, li
         return _select_late(context, statement, statement.late, plan, literals)
     answer, end = _answer(context, statement, plan, literals)
     result = end.result(answer.rows, answer.at, context.bounds)
-    return Outcome(f"SELECT {result.rows}", result)
+    if not statement.signals:
+        return Outcome(f"SELECT {result.rows}", result)
+    told, notices = signalled(context, statement.signals, result)
+    return Outcome(f"SELECT {told.rows}", told, notices=tuple(notices))
 
 
 def _select_late(

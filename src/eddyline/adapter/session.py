@@ -15,7 +15,7 @@ from eddyline.adapter.apart import on_caller
 from eddyline.adapter.as_of import time_asked
 from eddyline.adapter.asked_lookups import AskedLookups, KnownLookup, Rows
 from eddyline.adapter.bulk_writes import BulkWrites
-from eddyline.adapter.catalog import SearchPathView, resolve_name
+from eddyline.adapter.catalog import CatalogSnapshot, SearchPathView, resolve_name
 from eddyline.adapter.copy import HANDED_OVER, copy
 from eddyline.adapter.cursors import Cursors
 from eddyline.adapter.define import Definition, define, truncate
@@ -40,6 +40,7 @@ from eddyline.adapter.settings import InForce, Settings
 from eddyline.adapter.shared_texts import shared_statement
 from eddyline.adapter.short_memory import admitted
 from eddyline.adapter.subscribe import open_subscription, subscribe_text
+from eddyline.adapter.system_relations import SessionFacts
 from eddyline.adapter.system_settings import MAX_SUBSCRIPTION_BACKLOG
 from eddyline.errors import Error, InterfaceError, exhausted, make_error, unsupported
 from eddyline.expr.ir import Literal, LiteralValue
@@ -68,9 +69,7 @@ class Session:
         self._settings = Settings(engine.system, user, self._is_superuser, self._cluster_names, login)
         self.cursors = Cursors()  # owner: the running statement
         self._sequences = SessionSequences(engine, lambda: self._role)
-        self._transaction = SessionTransaction(
-            engine, self._settings, self.cursors, lambda: self._role.search_path, self._sequences
-        )
+        self._transaction = SessionTransaction(engine, self._settings, self.cursors, self._seen, self._sequences)
         self._role = SessionRole(engine, self._settings, self._transaction.catalog, user)
         self.bulk = BulkWrites(engine, self._role, self._transaction.catalog, self._run_bulk)
         #: what it has parsed, bound and prepared; owner: the running statement
@@ -79,6 +78,9 @@ class Session:
         )
         self._running = Running()
         self._asked = AskedLookups(engine, self._running)
+        #: what others see of it
+        self.activity = engine.sessions.enter(user, lambda: self._transaction.current, self._settings.get, self.cancel)
+        self._facts = SessionFacts(self._settings.shown, engine.sessions.seen, self.activity.number)
 
     # -- life -----------------------------------------------------------------------------------------------------
 
@@ -130,6 +132,7 @@ class Session:
         if self._closed:
             return
         self._closed = True
+        self._engine.sessions.leave(self.activity)
         if self._engine.forked():
             return  # its locks may be held by threads that the child does not have
         try:
@@ -227,7 +230,8 @@ class Session:
                         outcome = self._answer_shared(text)
                     if outcome is not None:
                         return outcome
-        return self._apart(lambda: self._counted(lambda interrupt: self._execute(text, parameters, interrupt, file)))
+        with self.activity.request(text):
+            return self._apart(lambda: self._counted(lambda stop: self._execute(text, parameters, stop, file)))
 
     def shared(self, text: str) -> tuple[NamedStatement, tuple[Literal, ...]] | None:
         """The statement that ``text`` shares with those that differ by literals alone, and its literals, for
@@ -254,7 +258,8 @@ class Session:
 
     def executemany(self, text: str, rows: Iterable[Sequence[Any]]) -> Outcome:
         """Once per row of parameters, all in one transaction."""
-        return self._apart(lambda: self._execute_many(text, rows))
+        with self.activity.request(text):
+            return self._apart(lambda: self._execute_many(text, rows))
 
     def _execute_many(self, text: str, rows: Iterable[Sequence[Any]]) -> Outcome:
         own = self._transaction.current is None
@@ -299,7 +304,8 @@ class Session:
 
     def execute_script(self, text: str) -> Outcome:
         """All statements of ``text`` in order; the last one's outcome."""
-        return self._apart(lambda: self._execute_each(parse(text)))
+        with self.activity.request(text):
+            return self._apart(lambda: self._execute_each(parse(text)))
 
     def _execute_each(self, statements: Sequence[ParsedStatement]) -> Outcome:
         outcome = Outcome("")
@@ -394,9 +400,11 @@ class Session:
 
     def _names(self) -> SearchPathView:
         """The catalog as the session's settings show it."""
-        settings = self._settings.in_force
-        path, shown = self._role.search_path, self._settings.shown
-        return self._transaction.catalog().view(path, settings.zone, settings.users, settings.cluster, shown)
+        return self._seen(self._transaction.catalog())
+
+    def _seen(self, catalog: CatalogSnapshot) -> SearchPathView:
+        path, settings = self._role.search_path, self._settings.in_force
+        return catalog.view(path, settings.zone, settings.users, settings.cluster, self._facts)
 
     # -- transactions ---------------------------------------------------------------------------------------------
 
@@ -457,7 +465,7 @@ class Session:
 
     def _statement(self, context: ReadContext, prepared: Prepared, literals: tuple[Literal, ...], file: Any) -> Outcome:
         statement = prepared.statement
-        self._role.authorize(statement, reads_target=prepared.reads_target)
+        self._role.authorize(statement)
         with admitted(context, statement) as allowed:
             return self._run_statement(allowed, prepared, literals, file)
 

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from eddyline.adapter.access_rules import AccessRules, Role, schema_key
 from eddyline.adapter.admission import acting_role, set_role
-from eddyline.adapter.authorization import authorize, check_any_right, check_one_right, check_rights
+from eddyline.adapter.authorization import (
+    authorize,
+    check_any_right,
+    check_columns,
+    check_one_right,
+    check_rights,
+)
 from eddyline.adapter.catalog import CatalogSnapshot
 from eddyline.adapter.engine import Engine
 from eddyline.adapter.notices import no_transaction_block
@@ -17,6 +23,7 @@ from eddyline.adapter.settings import Settings
 from eddyline.adapter.system_catalog import SYSTEM_SCHEMAS
 from eddyline.sql import statements as st
 from eddyline.sql.catalog_view import CatalogItem
+from eddyline.sql.role_statements import ALL_RIGHTS
 
 __all__ = ["ROLE_SETTINGS", "SessionRole"]
 
@@ -57,15 +64,21 @@ class SessionRole:
             s for s in in_force.search_path if s in SYSTEM_SCHEMAS or rules.allows(role, schema_key(s), "USAGE")
         )
 
-    def authorize(self, statement: st.Statement, *, reads_target: bool = True) -> None:
+    def authorize(self, statement: st.Statement) -> None:
         """42501 if it may not run the statement now."""
         rules = self._rules
-        authorize(self._catalog(), rules, acting_role(rules, self._settings), statement, reads_target=reads_target)
+        authorize(self._catalog(), rules, acting_role(rules, self._settings), statement)
 
-    def check(self, item: CatalogItem, *rights: str) -> None:
-        """42501 without one of the rights on a table or view."""
-        rules = self._rules
-        check_rights(rules, acting_role(rules, self._settings), item, *rights)
+    def check_bulk(self, table: CatalogItem, rights: Iterable[str], columns: Iterable[str]) -> None:
+        """42501 without one of the rights on the table, or on those of its columns that are named."""
+        rules, names = self._rules, frozenset(columns)
+        role = acting_role(rules, self._settings)
+        positions = [n for n, column in enumerate(table.columns) if column.name in names]
+        for right in rights:
+            if right in ALL_RIGHTS["column"]:
+                check_columns(rules, role, table, right, positions)
+            else:
+                check_rights(rules, role, table, right)
 
     def check_one_of(self, item: CatalogItem, rights: tuple[str, ...]) -> None:
         """42501 without any of these rights on a sequence."""

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeAlias
 
-from eddyline.adapter.catalog import CatalogSnapshot
+from eddyline.adapter.catalog import CatalogSnapshot, SearchPathView
 from eddyline.adapter.cursors import Cursors
 from eddyline.adapter.define import commit_with_definitions
 from eddyline.adapter.engine import Engine
@@ -37,20 +37,20 @@ TransactionStatus: TypeAlias = str
 
 
 class SessionTransaction:
-    """``search_path``: where names are looked for.  Owner: the session's running statement."""
+    """``seen``: a version of the catalog as the session sees it.  Owner: the session's running statement."""
 
     def __init__(
         self,
         engine: Engine,
         settings: Settings,
         cursors: Cursors,
-        search_path: Callable[[], tuple[str, ...]],
+        seen: Callable[[CatalogSnapshot], SearchPathView],
         sequences: SessionSequences,
     ) -> None:
         self._engine = engine
         self._settings = settings
         self._cursors = cursors
-        self._search_path = search_path
+        self._seen = seen
         self._sequences = sequences
         #: the explicit one, or the implicit one of a block
         self.current: Transaction | None = None
@@ -188,7 +188,7 @@ class SessionTransaction:
             context = ReadContext(
                 self._engine,
                 transaction,
-                transaction.catalog.view(self._search_path(), settings.zone, settings.users, settings.cluster),
+                self._seen(transaction.catalog),
                 interrupt,
                 self._sequences,
                 settings.read_bounds,

@@ -10,21 +10,15 @@ from eddyline.adapter.setting_values import duration_s
 from eddyline.adapter.system_relations import Row
 from eddyline.sql.catalog_view import ShownSetting
 
-__all__ = ["SETTINGS_NAME", "SETTINGS_SHAPE", "settings_rows", "shows_settings"]
+__all__ = ["SETTINGS_NAME", "SETTINGS_SHAPE", "settings_rows"]
 
 SETTINGS_NAME: Final = "pg_settings"
-_SCHEMA: Final = "pg_catalog"
 SETTINGS_SHAPE: Final = (
     "name setting unit category short_desc extra_desc context vartype source min_val max_val enumvals:T boot_val "
     "reset_val sourcefile sourceline:i pending_restart:b"
 )
 #: SHOW knows them, and lists of settings leave them out, as PostgreSQL's do
 _UNLISTED: Final = frozenset(("is_superuser", "role", "session_authorization"))
-
-
-def shows_settings(schema: str, name: str) -> bool:
-    """Whether the relation of that name has these rows."""
-    return name == SETTINGS_NAME and schema == _SCHEMA
 
 
 def settings_rows(settings: Iterable[ShownSetting]) -> Iterator[Row]:

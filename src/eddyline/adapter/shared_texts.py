@@ -167,7 +167,7 @@ def _is_quick(prepared: Prepared) -> bool:
     if plan is None or plan.clocked or plan.recursions:
         return False
     match prepared.statement:
-        case Select(as_of=None):
+        case Select(as_of=None, signals=()):
             return plan.join is not None or (isinstance(plan.fast, PeekPlan) and plan.fast.keys is not None)
         case Insert():
             return isinstance(plan.fast, ConstantPlan)

@@ -8,17 +8,19 @@ it is looked in before the search path.  None of them can be changed, or maintai
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Final
 
 from eddyline.adapter.access_rules import AccessRules
+from eddyline.adapter.activity_relations import ACTIVITY_TABLES
 from eddyline.adapter.pg_catalog_tables import PG_TABLES
 from eddyline.adapter.pg_objects import INFORMATION_SCHEMA, PG_CATALOG
 from eddyline.adapter.pg_sequences import catalog_default
-from eddyline.adapter.settings_relation import settings_rows, shows_settings
-from eddyline.adapter.system_relations import Contents, Row, SystemTable, sorted_items
+from eddyline.adapter.rights_relations import RIGHTS_TABLES
+from eddyline.adapter.system_relations import NOBODY, Contents, Row, SystemTable, Viewer, sorted_items
+from eddyline.adapter.tool_relations import TOOL_TABLES
 from eddyline.expr.ir import Column
 from eddyline.plan.relation import Constant
 from eddyline.plan.traverse import gets
@@ -36,7 +38,15 @@ from eddyline.sql.catalog_view import (
 from eddyline.sql.parse import parse
 from eddyline.sql.statements import Select
 
-__all__ = ["IMPLICIT_SCHEMAS", "SYSTEM_SCHEMAS", "Contents", "find_system_item", "system_item", "system_items"]
+__all__ = [
+    "IMPLICIT_SCHEMAS",
+    "SYSTEM_SCHEMAS",
+    "Contents",
+    "find_system_item",
+    "shown_by",
+    "system_item",
+    "system_items",
+]
 
 CATALOG, INTERNAL, INTROSPECTION = _OWN = ("mz_catalog", "mz_internal", "mz_introspection")
 SYSTEM_SCHEMAS: Final = (*_OWN, PG_CATALOG, INFORMATION_SCHEMA)
@@ -256,6 +266,10 @@ _TABLES: Final = tuple(
                 )
             ),
             *PG_TABLES,
+            # What comes later comes last: views that are kept know relations by their numbers.
+            *RIGHTS_TABLES,
+            *ACTIVITY_TABLES,
+            *TOOL_TABLES,
         ),
         1,
     )
@@ -270,12 +284,17 @@ _SOURCES: Final = {source.id: source for source in _ALL}
 _NAMES: Final[Mapping[tuple[str, str], str]] = {(s.schema, s.name): s.id for s in _ALL}
 
 
-def find_system_item(
-    schema: str, name: str, contents: Contents, settings: Callable[[], tuple[ShownSetting, ...]] = tuple
-) -> CatalogItem | None:
-    """``settings``: those that the session sees."""
+def find_system_item(schema: str, name: str, contents: Contents, viewer: Viewer = NOBODY) -> CatalogItem | None:
+    """``viewer``: the session that looks."""
     id = _NAMES.get((schema, name))
-    return None if id is None else system_item(id, contents, settings)
+    return None if id is None else system_item(id, contents, viewer)
+
+
+def shown_by(item: CatalogItem) -> tuple[str, ...]:
+    """The members of a catalog view that a system relation shows, so that it is another one when they are; none of any
+    other item."""
+    source = _SOURCES.get(item.id)
+    return source.source.shows if isinstance(source, _Table) else ()
 
 
 def system_items(schema: str, contents: Contents) -> tuple[CatalogItem, ...]:
@@ -284,9 +303,7 @@ def system_items(schema: str, contents: Contents) -> tuple[CatalogItem, ...]:
     return tuple(item for item in found if item is not None)
 
 
-def system_item(
-    id: str, contents: Contents, settings: Callable[[], tuple[ShownSetting, ...]] = tuple
-) -> CatalogItem | None:
+def system_item(id: str, contents: Contents, viewer: Viewer = NOBODY) -> CatalogItem | None:
     """All of them are views to those who read them; a log is one without a body.  O(catalog) for what shows it."""
     match _SOURCES.get(id):
         case _View() as view:
@@ -295,11 +312,11 @@ def system_item(
             source = table.source
             types = tuple(t for _, t in source.columns)
             columns = tuple(ColumnDef(n, t) for n, t in source.columns)
-            of_session = shows_settings(source.schema, source.name)
             if source.body is not None:
                 body = source.body(contents)
             else:
-                body = Constant(tuple(settings_rows(settings()) if of_session else source.rows(contents)), types)
+                rows = source.rows(contents) if source.seen is None else source.seen(contents, viewer)
+                body = Constant(tuple(rows), types)
             return CatalogItem(table.id, table.schema, table.name, ItemKind.VIEW, columns, relation=body)
         case log:
             return log
@@ -334,6 +351,7 @@ class _Introspection:
     search_path = (INTROSPECTION,)
     zone = None
     users = ("postgres", "postgres")
+    process = 0
     settings: tuple[ShownSetting, ...] = ()
     creation_schema = None
     cluster = DEFAULT_CLUSTER

@@ -9,11 +9,12 @@ import importlib.util
 import ipaddress
 import logging
 import os
+import re
 import signal
 import ssl
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Final
@@ -21,7 +22,7 @@ from typing import Any, Final
 from eddyline.adapter.engine import Engine
 from eddyline.adapter.login import open_login
 from eddyline.adapter.memory_size import bytes_of, memory_size
-from eddyline.adapter.memory_use import ServerMemory, can_be_watched, usual_limit
+from eddyline.adapter.memory_use import ServerMemory, anonymous_bytes, can_be_watched, usual_limit
 from eddyline.adapter.provisioning import Provisioning
 from eddyline.adapter.restoring import open_engine
 from eddyline.compute.process_settings import set_aside
@@ -80,11 +81,23 @@ exit status: 2 for wrong arguments; 73 if an address or the directory cannot be 
 """
 
 
+#: what stands behind the name in a line of passwd(5) or shadow(5)
+_ACCOUNT: Final = re.compile(r"[^:]*:\d+:\d+:[^:]*:/?[^:]*:[^:]*|[^:]*(?::\d*){6}:[^:]*")
+
+
+#: what other systems keep of passwords: nobody could log in with what was hashed
+_HASHED: Final = re.compile(r"\$(?:1|2[abxy]|5|6|7|y|apr1|argon2\w*)\$\S+|\{S?SHA\}\S+|md5[0-9a-f]{32}")
+_MB: Final = 1 << 20
+#: more than what an empty server uses: statements are refused from nine tenths of the limit on
+_LEAST_ROOM: Final = 128 * _MB
+
+
 @dataclass(frozen=True, slots=True)
 class ServeConfig:
     """``http`` None: none.  ``processes``: of the replica; 0: it is in the server's own."""
 
     wire: WireConfig
+    _: KW_ONLY
     http: tuple[str, int] | None = None
     workers: int = 1
     json_log: bool = False
@@ -149,18 +162,17 @@ def serve_config(arguments: argparse.Namespace) -> ServeConfig:
             raise make_error("22023", f"--{name.replace('_', '-')} must be at least 1")
     if arguments.processes < 0:
         raise make_error("22023", "--processes must not be negative")
-    wire = WireConfig(host, port, arguments.max_connections, passwords, tls, arguments.tls_required)
-    http = None if arguments.http is None else _address(arguments.http, "--http")
+    wire = WireConfig(host, port, arguments.max_connections, passwords, tls=tls, tls_required=arguments.tls_required)
     return ServeConfig(
         wire,
-        http,
-        arguments.workers,
-        arguments.log_format == "json",
-        arguments.data,
-        not arguments.one_runtime,
-        arguments.grace,
-        _memory(arguments.memory_limit),
-        arguments.processes,
+        http=None if arguments.http is None else _address(arguments.http, "--http"),
+        workers=arguments.workers,
+        json_log=arguments.log_format == "json",
+        data=arguments.data,
+        interactive=not arguments.one_runtime,
+        grace_s=arguments.grace,
+        memory=_memory(arguments.memory_limit),
+        processes=arguments.processes,
     )
 
 
@@ -172,6 +184,20 @@ def _memory(text: str) -> ServerMemory:
     if wanted and not can_be_watched():
         raise make_error("22023", "--memory-limit: only Linux says how much memory of a process is in use")
     return ServerMemory(usual_limit(), wanted)
+
+
+def _check_leaves_room(memory: ServerMemory | None) -> None:
+    """22023 for a --memory-limit under which nothing could be done: a server without any data uses more."""
+    wanted = None if memory is None else memory.wanted
+    if not wanted:
+        return
+    least = -(-(anonymous_bytes() + _LEAST_ROOM) // _MB) * _MB
+    if wanted < least:
+        raise make_error(
+            "22023",
+            f"--memory-limit {memory_size('--memory-limit', str(wanted))} leaves no room for any data",
+            hint=f"The least that is of use here is {least // _MB}MB; 0 is no limit.",
+        )
 
 
 def _passwords(arguments: argparse.Namespace) -> Passwords | None:
@@ -231,6 +257,18 @@ def _verifiers(path: Path) -> dict[str, Verifier]:
         user, colon, secret = line.partition(":")
         if not colon or not user or not secret:
             raise make_error("22023", f"{path}, line {number}: expected name:password")
+        if _ACCOUNT.fullmatch(secret):
+            raise make_error(
+                "22023",
+                f"{path}, line {number}: this looks like a list of the system's accounts, not like a users file",
+                hint="A users file has a line name:password each; a password with six colons is given as its verifier.",
+            )
+        if _HASHED.fullmatch(secret):
+            raise make_error(
+                "22023",
+                f"{path}, line {number}: this password is hashed in a way that clients cannot answer",
+                hint="Give the password itself, or its verifier of SCRAM-SHA-256.",
+            )
         found[user] = Verifier.of_text(secret) or Verifier.of_password(secret)
     return found
 
@@ -248,7 +286,7 @@ def run_serve(arguments: argparse.Namespace) -> int:
             runner.run(serve(config))
     except Error as error:
         _log.error("%s", error)
-        return _NO_SOCKET
+        return _USAGE if error.sqlstate == "22023" else _NO_SOCKET
     return 0
 
 
@@ -314,6 +352,7 @@ class _Served:
             host, port = await self._http.start(*config.http)
             _log.info("metrics and health at http://%s:%d", host, port)
         await asyncio.to_thread(warm, CompilationProgress().update)
+        _check_leaves_room(config.memory)
         apart = Provisioning(config.workers, config.processes, config.interactive) if config.processes else None
         self._engine = await asyncio.to_thread(
             open_engine,

@@ -397,7 +397,7 @@ class Shell:
         self._out.flush()
         where = "" if line_of is None else f"line {line_of(error.position)}: "
         self._err.write(f"{where}ERROR: {error.message} ({error.sqlstate})\n")
-        for name, text in (("DETAIL", error.detail), ("HINT", error.hint)):
+        for name, text in (("DETAIL", error.detail), ("HINT", error.hint), ("CONTEXT", error.context)):
             if text:
                 self._err.write(f"{name}: {text}\n")
         self._err.flush()

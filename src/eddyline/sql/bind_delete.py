@@ -19,7 +19,8 @@ def bind_delete(binding: StatementBinding) -> Statement:
         written.restrict(node.where_clause)
     nodes = returning_nodes(node)
     if not nodes:
-        return Delete(written.table, written.relation(written.old_ids))
+        return Delete(written.table, written.relation(written.old_ids), reads=binding.reads.found())
     names, exprs, extra = written.returning(nodes, written.old_ids)
     columns = (*written.old_ids, *extra)
-    return Delete(written.table, written.relation(columns), written.positional_returning(names, exprs, columns))
+    returning = written.positional_returning(names, exprs, columns)
+    return Delete(written.table, written.relation(columns), returning, binding.reads.found())

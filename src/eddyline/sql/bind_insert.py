@@ -28,9 +28,10 @@ def bind_insert(binding: StatementBinding) -> Statement:
         ("relation", "cols", "select_stmt", "on_conflict_clause", "returning_clause", "with_clause", "override"),
     )
     table = writable_table(node.relation, binding.catalog, binding.locate, "insert into")
-    relation, late = inserted_rows(node, table, binding)
+    relation, late, given = inserted_rows(node, table, binding)
     conflict = _on_conflict(node.on_conflict_clause, node, table, binding)
-    return Insert(table, relation, conflict, _returning(node, table, binding), late)
+    returning = _returning(node, table, binding)
+    return Insert(table, relation, conflict, returning, late, given, binding.reads.found())
 
 
 # --- ON CONFLICT ---------------------------------------------------------------------------------------------------
@@ -50,19 +51,20 @@ def _on_conflict(clause: AstNode, insert: AstNode, table: CatalogItem, binding: 
             )
         return OnConflict(table.primary_key)
     _check_target(clause.infer, table, binding)
+    binding.reads.columns.setdefault(table.id, set()).update(table.primary_key)  # whose values are compared
     if not update:
         return OnConflict(table.primary_key)
     alias = insert.relation.alias.aliasname or table.name
     schema = None if insert.relation.HasField("alias") else table.schema
     sources = (
-        RowSource(alias, item_columns(table), schema=schema, table=table.name),
-        RowSource("excluded", item_columns(table), offset=len(table.columns)),
+        RowSource(alias, item_columns(table), schema=schema, table=table.name, item=table.id),
+        RowSource("excluded", item_columns(table), offset=len(table.columns), item=table.id),
     )
-    assignments = _conflict_assignments(clause, table, sources, binding)
+    assignments, changed = _conflict_assignments(clause, table, sources, binding)
     where = None
     if clause.HasField("where_clause"):
         where = binding.condition(sources, clause.where_clause, "WHERE")
-    return OnConflict(table.primary_key, assignments, where)
+    return OnConflict(table.primary_key, assignments, where, changed)
 
 
 def _check_target(infer: AstNode, table: CatalogItem, binding: StatementBinding) -> None:
@@ -90,8 +92,8 @@ def _check_target(infer: AstNode, table: CatalogItem, binding: StatementBinding)
 
 def _conflict_assignments(
     clause: AstNode, table: CatalogItem, sources: tuple[RowSource, RowSource], binding: StatementBinding
-) -> tuple[Expr, ...]:
-    """The new row over (existing, excluded)."""
+) -> tuple[tuple[Expr, ...], tuple[int, ...]]:
+    """The new row over (existing, excluded), and the positions of the columns that are assigned."""
     values: list[Expr | None] = [None] * len(table.columns)
     for target in map(unwrap, clause.target_list):
         location = binding.locate(target.location)
@@ -105,9 +107,11 @@ def _conflict_assignments(
         else:
             check_not_generated(column, f'column "{column.name}" can only be updated to DEFAULT')
             values[position] = binding.over(sources, node, "UPDATE", TargetColumn(column.name, column.type))
-    return tuple(
+    changed = tuple(index for index, value in enumerate(values) if value is not None)
+    row = (
         value if value is not None else Column(index, table.columns[index].type) for index, value in enumerate(values)
     )
+    return tuple(row), changed
 
 
 def _conflict_value(node: AstNode, binding: StatementBinding) -> AstNode:
@@ -147,6 +151,7 @@ def _row_context(range_var: AstNode, table: CatalogItem, binding: StatementBindi
     context = binding.context("RETURNING")
     ids = context.binding.ids
     columns = tuple(ScopeColumn(c.name, ids.new(c.type, c.name), c.type) for c in table.columns)
+    context.binding.reads.bring(table.id, (c.id for c in columns))
     alias = range_var.alias.aliasname
     context.scope.entries.append(Entry(alias or table.name, columns, None if alias else table.schema, table=table.name))
     context.scope.visible.extend(columns)

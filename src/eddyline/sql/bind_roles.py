@@ -219,15 +219,18 @@ def bind_grant(binding: StatementBinding) -> GrantRights:
     if node.HasField("grantor"):
         raise unsupported("GRANTED BY")
     kind, all_in = _GRANTED[what], target == "ACL_TARGET_ALL_IN_SCHEMA"
+    privileges = [unwrap(p) for p in node.privileges]
+    of_columns = tuple(_of_columns(p, kind) for p in privileges if p.cols)
     return GrantRights(
         grant=node.is_grant,
         kind=kind,
-        rights=tuple(_right(unwrap(p), kind) for p in node.privileges),
+        rights=tuple(_right(p, kind) for p in privileges if not p.cols),
         objects=tuple(_object(o) for o in node.objects),
         grantees=tuple(_grantee(unwrap(g)) for g in node.grantees),
         all_in=all_in,
         option=node.grant_option,
         cascade=enum_name(node, "behavior") == "DROP_CASCADE",
+        of_columns=of_columns,
     )
 
 
@@ -246,6 +249,8 @@ def bind_alter_default_privileges(binding: StatementBinding) -> AlterDefaultPriv
         else:
             schemas = name_list(names)
     kind = _GRANTED[what]
+    if any(unwrap(p).cols for p in node.privileges):
+        raise make_error("0LP01", "default privileges cannot be set for columns")
     if kind == "schema" and schemas:
         raise make_error("0LP01", "cannot use IN SCHEMA clause when using GRANT/REVOKE ON SCHEMAS")
     return AlterDefaultPrivileges(
@@ -259,11 +264,16 @@ def bind_alter_default_privileges(binding: StatementBinding) -> AlterDefaultPriv
     )
 
 
+def _of_columns(node: AstNode, kind: str) -> tuple[str | None, tuple[str, ...]]:
+    """A right of columns, None for ALL, and their names as written."""
+    if kind != "table":
+        raise make_error("0LP01", "column privileges are only valid for relations")
+    return _right(node, "column") if node.priv_name else None, name_list(node.cols)
+
+
 def _right(node: AstNode, kind: str) -> str:
     right = str(node.priv_name).upper()
     right = "TEMPORARY" if right == "TEMP" else right
-    if node.cols:
-        raise unsupported("rights on columns", hint="Grant them on a view of those columns.")
     if right not in {r for rights in ALL_RIGHTS.values() for r in rights} | {"EXECUTE"}:
         raise make_error("42601", f'unrecognized privilege type "{right.lower()}"')
     if kind == "table" and right in ALL_RIGHTS["sequence"]:

@@ -10,11 +10,9 @@ import re
 from collections.abc import Callable
 from typing import Final
 
-from google.protobuf.message import Message
-
 from eddyline.errors import NotSupportedError, exhausted, unsupported
 from eddyline.repr.types import SqlType
-from eddyline.sql.ast import AstNode, enum_name
+from eddyline.sql.ast import enum_name
 from eddyline.sql.bind_clusters import (
     bind_alter_cluster,
     bind_alter_replica,
@@ -76,7 +74,7 @@ from eddyline.sql.show_objects import BARE_LISTINGS, bind_show_objects
 from eddyline.sql.statement_binding import StatementBinding
 from eddyline.sql.statements import Statement
 
-__all__ = ["bind_statement", "names_columns"]
+__all__ = ["bind_statement"]
 
 Binder = Callable[[StatementBinding], Statement]
 
@@ -99,19 +97,6 @@ def bind_statement(
         raise
     binding.parameters.check_all_decided()
     return statement
-
-
-def names_columns(node: AstNode) -> bool:
-    """Whether an UPDATE or a DELETE looks at columns, of whatever table, or an INSERT names those of a conflict.
-
-    True for any other statement.
-    """
-    name = node.DESCRIPTOR.name if isinstance(node, Message) else ""
-    if name == "InsertStmt":
-        return "index_elem" in str(node.on_conflict_clause)
-    if name not in ("UpdateStmt", "DeleteStmt"):
-        return True
-    return "column_ref" in str(node)
 
 
 def _dispatch(binding: StatementBinding) -> Statement:

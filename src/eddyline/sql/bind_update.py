@@ -44,17 +44,18 @@ def bind_update(binding: StatementBinding) -> Statement:
     for position, expr in assigned.items():
         new_ids[position] = ids.new(expr.type)
         computed.append((new_ids[position], expr))
+    written.context.binding.reads.bring(written.table.id, new_ids)  # RETURNING reads the columns under these
     written.node = Map(written.node, tuple(computed))
     nodes = returning_nodes(node)
     changed = tuple(sorted(assigned))
     if not nodes:
         relation, late = written.split_relation((*written.old_ids, *new_ids))
-        return Update(written.table, relation, changed, late=late)
+        return Update(written.table, relation, changed, late=late, reads=binding.reads.found())
     names, exprs, extra = written.returning(nodes, new_ids)
     columns = (*written.old_ids, *new_ids, *extra)
     returning = written.positional_returning(names, exprs, columns)
     relation, late = written.split_relation(columns)
-    return Update(written.table, relation, changed, returning, late)
+    return Update(written.table, relation, changed, returning, late, binding.reads.found())
 
 
 def _assignments(nodes: AstNode, written: WrittenTable) -> dict[int, Expr]:

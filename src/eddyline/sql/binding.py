@@ -14,6 +14,7 @@ from eddyline.repr.types import SqlType
 from eddyline.sql.algebra import Cte, Ids, Node, Working
 from eddyline.sql.ast import AstNode
 from eddyline.sql.catalog_view import CatalogView
+from eddyline.sql.column_reads import ColumnReads
 from eddyline.sql.conversion import Parameters
 from eddyline.sql.scope import Scope
 
@@ -122,6 +123,7 @@ class Binding:
     pairs: set[int] = field(default_factory=set)
     #: the first function met that has an effect, or gives something else each time
     volatile: str | None = None
+    reads: ColumnReads = field(default_factory=ColumnReads)
 
     def own(self, number: int, block: Block) -> int:
         """Records the block that brings column ``number`` into scope."""

@@ -15,6 +15,7 @@ from eddyline.errors import Error, make_error
 from eddyline.expr.ir import Expr
 from eddyline.plan.relation import Relation
 from eddyline.repr.types import BIGINT, BOOLEAN, SqlType
+from eddyline.sql.column_reads import Reads
 
 __all__ = [
     "DEFAULT_CLUSTER",
@@ -108,6 +109,7 @@ class CatalogItem:
     ``depends_on``: ids of the items that it reads directly.
     ``cluster``: the id of the cluster that keeps an index or a materialized view fresh; says nothing of others.
     ``sequence``: of a sequence alone, whose ``relation`` is its one row.
+    ``reads``: the columns that a view's query names; None: all of what it reads.
     """
 
     id: str
@@ -123,6 +125,7 @@ class CatalogItem:
     depends_on: frozenset[str] = frozenset()
     cluster: str = DEFAULT_CLUSTER_ID
     sequence: SequenceDef | None = None
+    reads: Reads | None = None
 
     @property
     def types(self) -> tuple[SqlType, ...]:
@@ -211,6 +214,10 @@ class CatalogView(Protocol):
     @property
     def settings(self) -> tuple[ShownSetting, ...]:
         """All of them, of the session and of the database, ordered by name."""
+
+    @property
+    def process(self) -> int:
+        """The session's number, by which others cancel what it runs."""
 
     @property
     def cluster(self) -> str:

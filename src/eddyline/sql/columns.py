@@ -17,6 +17,7 @@ def bind_column(node: AstNode, context: Context) -> Expr:
     if any(kind_of(f) == "a_star" for f in node.fields):
         raise unsupported("* in this place", position=position)
     column = resolve_names([string_of(f) for f in node.fields], context, position)
+    context.binding.reads.read(column.id)
     owner = context.binding.owners.get(column.id)
     if owner is not None and not owner.inside_aggregate:
         owner.mentions.setdefault(column.id, position)

@@ -247,7 +247,8 @@ def bind_create_table_as(binding: StatementBinding) -> Statement:
     if len(columns) > MAX_COLUMNS:
         raise make_error("54011", f"tables can have at most {MAX_COLUMNS} columns")
     relation = binding.cast_columns(query.as_relation(), tuple(c.type for c in columns))
-    return CreateTableAs(schema, name, columns, relation, node.if_not_exists, with_data=not into.skip_data)
+    kept = not into.skip_data
+    return CreateTableAs(schema, name, columns, relation, node.if_not_exists, with_data=kept, reads=query.reads)
 
 
 def _stored_type(sql_type: SqlType) -> SqlType:

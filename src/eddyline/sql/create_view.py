@@ -41,7 +41,7 @@ def bind_create_view(binding: StatementBinding) -> Statement:
     columns = named_columns(query.names, query.types, given)
     _check_width(len(columns))
     text = query_text(binding.parsed.text)
-    return CreateView(schema, name, columns, query.as_relation(), text, node.replace)
+    return CreateView(schema, name, columns, query.as_relation(), text, node.replace, query.reads)
 
 
 def bind_create_materialized_view(binding: StatementBinding) -> Statement:
@@ -59,7 +59,9 @@ def bind_create_materialized_view(binding: StatementBinding) -> Statement:
     _check_width(len(columns))
     text = query_text(binding.parsed.text)
     cluster = cluster_of(binding.parsed, binding.catalog)
-    return CreateMaterializedView(schema, name, columns, query.as_relation(), text, node.if_not_exists, cluster)
+    return CreateMaterializedView(
+        schema, name, columns, query.as_relation(), text, node.if_not_exists, cluster, query.reads
+    )
 
 
 class _AnySession:
@@ -77,6 +79,10 @@ class _AnySession:
             "the current user or a right of it in a view",
             hint="A view is bound once, for all who read it: say the role, or ask where the view is read.",
         )
+
+    @property
+    def process(self) -> NoReturn:
+        raise unsupported("pg_backend_pid in a view", hint="A view is bound once, for all who read it.")
 
     @property
     def settings(self) -> NoReturn:

@@ -100,8 +100,11 @@ def _check_options(options: dict[str, str]) -> bool:
     for name in ("timing", "summary"):
         if on.get(name) and not analyze:
             raise make_error("22023", f"EXPLAIN option {name.upper()} requires ANALYZE")
-    if options.get("format", "text") != "text":
-        raise unsupported(f"EXPLAIN format {options['format']}")
+    wanted = options.get("format", "text")
+    if wanted in ("xml", "yaml"):
+        raise unsupported(f"EXPLAIN format {wanted}", hint="There are text and json.")
+    if wanted not in ("text", "json"):
+        raise make_error("22023", f'unrecognized value for EXPLAIN option "format": "{wanted}"')
     return analyze
 
 

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from postgast import pg_query_pb2 as pb
+
 from eddyline.errors import make_error, unsupported
 from eddyline.expr.ir import Coalesce, Column, Expr, Literal
 from eddyline.plan.relation import Get, JoinKind
@@ -24,6 +26,8 @@ from eddyline.sql.set_returning import bind_table_function, is_set_returning
 
 __all__ = ["FromItem", "bind_from", "table_item"]
 
+#: functions whose rows the catalog has as a relation of their name
+_SYSTEM_ROWS: Final = frozenset(["pg_get_keywords"])
 _KINDS: Final = {
     "JOIN_INNER": JoinKind.INNER,
     "JOIN_LEFT": JoinKind.LEFT,
@@ -83,6 +87,7 @@ def _range_var(node: AstNode, context: Context) -> FromItem:
         context.binding.new_owned(c.type, context.block, f"{node.alias.aliasname or item.name}.{c.name}")
         for c in item.columns
     )
+    context.binding.reads.mention(item.id, ids)
     columns = tuple(ScopeColumn(c.name, i, c.type) for c, i in zip(item.columns, ids, strict=True))
     key = tuple(ids[k] for k in item.primary_key)
     if node.HasField("alias"):
@@ -163,6 +168,9 @@ def _entry_of(
 
 def _range_function(node: AstNode, context: Context, left: Scope) -> FromItem:
     expect_fields(node, ("lateral", "ordinality", "functions", "alias"))
+    relation = _system_rows(node)
+    if relation is not None:
+        return _range_var(relation, context)
     if len(node.functions) > 1:
         raise unsupported("ROWS FROM with several functions", hint="Use unnest of several arrays.")
     call = node.functions[0].list.items[0]
@@ -187,6 +195,20 @@ def _range_function(node: AstNode, context: Context, left: Scope) -> FromItem:
         _relabel(entry, context)
         return FromItem(bound, [entry], list(columns))
     return FromItem(bound, *_entry_of(columns, node, context))
+
+
+def _system_rows(node: AstNode) -> AstNode | None:
+    """The relation that a call without arguments gives the rows of; None for others."""
+    call = node.functions[0].list.items[0]
+    if kind_of(call) != "func_call" or call.func_call.args or node.ordinality:
+        return None
+    name = name_list(call.func_call.funcname)[-1]
+    if name not in _SYSTEM_ROWS:
+        return None
+    relation = pb.RangeVar(schemaname="pg_catalog", relname=name, inh=True, relpersistence="p", location=-1)
+    if node.HasField("alias"):
+        relation.alias.CopyFrom(node.alias)
+    return relation
 
 
 def _table_function(call: AstNode, context: Context, *, ordinality: bool) -> tuple[Node, tuple[int, ...], str]:
@@ -266,6 +288,8 @@ def _using(
         a, b = _using_column(first, name, "left"), _using_column(second, name, "right")
         ids = context.binding.ids
         left, right = ids.column(a.id), ids.column(b.id)
+        context.binding.reads.read(a.id)
+        context.binding.reads.read(b.id)
         pair, common = unify([left, right], "JOIN/USING", context.binding.parameters)
         on.append(bind_operator("=", (left, right), context.binding.parameters, None))
         value = _merged_value(kind, pair, common)

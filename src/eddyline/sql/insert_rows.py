@@ -40,22 +40,26 @@ class _Given:
     flags: dict[int, int] = field(default_factory=dict)
 
 
-def inserted_rows(node: AstNode, table: CatalogItem, binding: StatementBinding) -> tuple[Relation, Late | None]:
-    """Every column of the table in order; with what is computed of the rows once they are read, if anything is.
+def inserted_rows(
+    node: AstNode, table: CatalogItem, binding: StatementBinding
+) -> tuple[Relation, Late | None, tuple[int, ...]]:
+    """Every column of the table in order; with what is computed of the rows once they are read, if anything is, and the
+    positions of the columns that are given.
 
     42601, 42701, 42703 for columns that do not fit, 428C9 for a value of one that is GENERATED ALWAYS.
     """
     if not node.HasField("select_stmt"):
-        return _complete(whole(Constant(((),), ())), _Given([]), table)
+        return (*_complete(whole(Constant(((),), ())), _Given([]), table), ())
     positions = _target_positions(node, table, binding)
     select = node.select_stmt.select_stmt
     if select.values_lists:
-        return _values(node, select, positions, table, binding)
+        given = positions[: len(select.values_lists[0].list.items)]
+        return (*_values(node, select, positions, table, binding), given)
     targets = [TargetColumn(c.name, c.type, c.default) for c in (table.columns[p] for p in positions)]
     query = binding.query(node.select_stmt, targets, _with_clause(node), place=None)
     width = len(query.types)
     _check_width(width, positions, node, _output_position(select, len(positions), binding), binding)
-    return _selected(query, _chosen(node, positions[:width], table), table)
+    return (*_selected(query, _chosen(node, positions[:width], table), table), positions[:width])
 
 
 def _with_clause(node: AstNode) -> AstNode | None:

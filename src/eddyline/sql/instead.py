@@ -60,8 +60,8 @@ INSTEAD: Final = {
     "function pg_sleep": "Wait in the program.",
     **dict.fromkeys(
         (f"function {name}" for name in ("pg_cancel_backend", "pg_terminate_backend")),
-        "Cancel from the connection that runs the statement: Ctrl-C in psql, cancel() of drivers; statement_timeout "
-        "ends what nobody cancels.",
+        "They do something: call them as items of the outermost list of a SELECT, SELECT pg_cancel_backend(pid) FROM "
+        "pg_stat_activity WHERE ….",
     ),
     **dict.fromkeys(
         (

@@ -18,6 +18,7 @@ from eddyline.sql.algebra import Cte, With
 from eddyline.sql.ast import AstNode
 from eddyline.sql.binding import Binding, Block, Context, Locate, ascii_position
 from eddyline.sql.catalog_view import CatalogView
+from eddyline.sql.column_reads import ColumnReads, Reads, StatementReads
 from eddyline.sql.conversion import Parameters, coerce, exactly, is_unknown
 from eddyline.sql.decorrelate import decorrelate, positional
 from eddyline.sql.expressions import assign, bind, position_of
@@ -34,6 +35,7 @@ class BoundQuery:
     ``order``, ``limit`` and ``offset`` are the *finishing* of the outermost query, not part of ``relation``; limits
     are bigint expressions without columns (literals or parameters), None = unbounded / 0.  A negative parameter is
     for the executor to refuse (2201W, 2201X).  ``volatile``: calls in it have to be split off (``plan.late``).
+    ``reads``: columns that it names.
     """
 
     relation: Relation
@@ -44,6 +46,7 @@ class BoundQuery:
     offset: Expr | None = None
     hidden_columns: int = 0
     volatile: bool = False
+    reads: Reads = ()
 
     def as_relation(self) -> Relation:
         """The query as a view's body: LIMIT and OFFSET as a ``TopK``; an order without a limit is dropped."""
@@ -59,7 +62,8 @@ class BoundQuery:
 class RowSource:
     """Columns that a standalone expression may read: a table's row under ``alias``, at positions from ``offset``.
 
-    ``qualified_only``: its columns need their qualifier (EXCLUDED).
+    ``qualified_only``: its columns need their qualifier (EXCLUDED).  ``item``: the id of the table whose columns they
+    are; naming one reads it.
     """
 
     alias: str | None
@@ -68,6 +72,7 @@ class RowSource:
     schema: str | None = None
     qualified_only: bool = False
     table: str | None = None  # its own name where the alias hides it
+    item: str | None = None
 
 
 def bind_query(
@@ -80,15 +85,17 @@ def bind_query(
     ctes: AstNode | None = None,
     check_params: bool = True,
     place: str | None = "this place",
+    reads: StatementReads | None = None,
 ) -> BoundQuery:
     """A SelectStmt as a relation and its finishing.
 
     ``params`` holds the known types of ``$n`` and receives those that the query decides.  ``targets``: columns that
     the outputs are assigned to, in order (INSERT).  ``ctes``: the WithClause of an enclosing statement.
     ``check_params``: raise 42P18 if a parameter stays without a type.  ``place``: where the query stands, if nothing in
-    it may be volatile (0A000); None: anything may be.
+    it may be volatile (0A000); None: anything may be.  ``reads``: is told of columns that are named.
     """
-    context = _context(catalog, params, locate, Scope())
+    reads = StatementReads() if reads is None else reads
+    context = _context(catalog, params, locate, Scope(), reads)
     try:
         enclosing: tuple[Cte, ...] = ()
         if ctes is not None:
@@ -116,6 +123,7 @@ def bind_query(
         finished.offset,
         len(columns) - width,
         volatile is not None,
+        reads.found(),
     )
 
 
@@ -129,14 +137,15 @@ def bind_expression(
     target: TargetColumn | None = None,
     forbids: str = "this expression",
     check_params: bool = True,
+    reads: StatementReads | None = None,
 ) -> Expr:
     """An expression over one row, with positional columns; subqueries are 0A000, aggregates 42803.
 
     ``target``: the column it is assigned to; only then it may be volatile.  ``forbids``: where it stands, for messages
-    ("DEFAULT expressions").
+    ("DEFAULT expressions").  ``reads``: is told of columns that are named.
     """
     scope = Scope()
-    context = _context(catalog, params, locate, scope, forbids)
+    context = _context(catalog, params, locate, scope, reads or StatementReads(), forbids)
     ids = context.binding.ids
     layout: dict[int, int] = {}
     for source in sources:
@@ -145,6 +154,8 @@ def bind_expression(
             number = ids.new(sql_type, f"{source.alias}.{name}" if source.alias else name)
             layout[number] = position
             columns.append(ScopeColumn(name, number, sql_type))
+        if source.item is not None:
+            context.binding.reads.bring(source.item, (c.id for c in columns))
         scope.entries.append(Entry(source.alias, tuple(columns), source.schema, table=source.table))
         if not source.qualified_only:
             scope.visible.extend(columns)
@@ -165,7 +176,12 @@ def bind_expression(
 
 
 def _context(
-    catalog: CatalogView, params: dict[int, SqlType], locate: Locate, scope: Scope, forbids: str | None = None
+    catalog: CatalogView,
+    params: dict[int, SqlType],
+    locate: Locate,
+    scope: Scope,
+    reads: StatementReads,
+    forbids: str | None = None,
 ) -> Context:
-    binding = Binding(catalog, Parameters(params, catalog.zone), locate, bind_subselect)
+    binding = Binding(catalog, Parameters(params, catalog.zone), locate, bind_subselect, reads=ColumnReads(reads))
     return Context(binding, scope, Block(depth=0, forbids=forbids), {})

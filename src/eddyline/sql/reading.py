@@ -12,6 +12,7 @@ from eddyline.plan.recursion import has_recursion
 from eddyline.repr.types import BIGINT, TIMESTAMPTZ, Kind
 from eddyline.sql.ast import AstNode
 from eddyline.sql.extensions import AsOfSyntax, SubscribeSyntax
+from eddyline.sql.signal_calls import bind_signalling
 from eddyline.sql.statement_binding import StatementBinding
 from eddyline.sql.statements import Select, Statement, Subscribe
 
@@ -19,9 +20,11 @@ __all__ = ["bind_as_of", "bind_select", "bind_subscribe"]
 
 
 def bind_select(binding: StatementBinding) -> Statement:
-    query = binding.query(binding.parsed.node, place=None)
+    query, signals = bind_signalling(binding, binding.parsed.node)
     if not query.volatile:
-        return Select(query)
+        return Select(query, signals=signals)
+    if signals:
+        raise unsupported("nextval beside pg_cancel_backend or pg_terminate_backend")
     parts = split(query.relation)
     relation, late = parts.finished(range(len(parts.columns)))
     return Select(replace(query, relation=relation), late=late)

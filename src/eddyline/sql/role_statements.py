@@ -32,6 +32,7 @@ ALL_RIGHTS: Final[Mapping[str, Mapping[str, str]]] = {
     "schema": {"USAGE": "U", "CREATE": "C"},
     "database": {"CREATE": "C", "TEMPORARY": "T", "CONNECT": "c"},
     "sequence": {"SELECT": "r", "UPDATE": "w", "USAGE": "U"},
+    "column": {"INSERT": "a", "SELECT": "r", "UPDATE": "w", "REFERENCES": "x"},
 }  # fmt: skip
 
 
@@ -107,7 +108,8 @@ class DropRole:
 
 @dataclass(frozen=True, slots=True)
 class GrantRights:
-    """GRANT or REVOKE.  ``rights`` empty: ALL.  ``objects``: (schema or None, name); schemas and databases have no
+    """GRANT or REVOKE.  ``rights`` empty: ALL, unless there are ``of_columns``: rights with the names of the columns of
+    which they are, each of them one or (None) ALL.  ``objects``: (schema or None, name); schemas and databases have no
     schema.  ``all_in``: ``objects`` are schemas whose tables and views are meant.  ``grantees``: None is PUBLIC.
     ``option``: with grant option, or only that."""
 
@@ -119,6 +121,7 @@ class GrantRights:
     all_in: bool = False
     option: bool = False
     cascade: bool = False
+    of_columns: tuple[tuple[str | None, tuple[str, ...]], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from eddyline.repr.types import Kind, SqlType
 from eddyline.sql.ast import AstNode, kind_of, unwrap
 from eddyline.sql.binding import Binding, Block, Context
 from eddyline.sql.catalog_view import CatalogItem, CatalogView
+from eddyline.sql.column_reads import ColumnReads, StatementReads
 from eddyline.sql.conversion import Parameters, can_coerce, coerce, exactly
 from eddyline.sql.decorrelate import positional
 from eddyline.sql.expressions import bind, position_of
@@ -32,7 +33,10 @@ _DEFAULTS: Final = "DEFAULT expressions"
 
 
 class StatementBinding:
-    """One statement while it is bound.  ``param_types`` is filled in as contexts decide types."""
+    """One statement while it is bound.  ``param_types`` is filled in as contexts decide types.
+
+    ``reads``: the columns that it names, as they are met.
+    """
 
     def __init__(self, parsed: ParsedStatement, catalog: CatalogView, param_types: dict[int, SqlType]) -> None:
         self.parsed = parsed
@@ -40,6 +44,7 @@ class StatementBinding:
         self.param_types = param_types
         self.parameters = Parameters(param_types, catalog.zone)
         self.locate = parsed.locator()
+        self.reads = StatementReads()
 
     def for_inner(self, parsed: ParsedStatement) -> StatementBinding:
         """For a statement inside this one (EXPLAIN)."""
@@ -50,7 +55,8 @@ class StatementBinding:
 
     def context(self, forbids: str | None = None) -> Context:
         """A place for expressions outside any query; aggregates there are refused as "not allowed in {forbids}"."""
-        binding = Binding(self.catalog, self.parameters, self.locate, bind_subselect)
+        reads = ColumnReads(self.reads)
+        binding = Binding(self.catalog, self.parameters, self.locate, bind_subselect, reads=reads)
         return Context(binding, Scope(), Block(depth=0, forbids=forbids), {})
 
     def query(
@@ -71,6 +77,7 @@ class StatementBinding:
             targets=targets,
             ctes=ctes,
             place=place,
+            reads=self.reads,
         )
 
     def constant(self, node: AstNode, place: str) -> Expr:
@@ -114,6 +121,7 @@ class StatementBinding:
             locate=self.locate,
             target=target,
             forbids=place,
+            reads=self.reads,
         )
 
     def condition(self, sources: Sequence[RowSource], node: AstNode, clause: str) -> Expr:

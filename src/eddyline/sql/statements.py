@@ -14,9 +14,10 @@ from typing import Any, Final, TypeAlias
 from eddyline.expr.ir import Expr, LiteralValue
 from eddyline.plan.late import Late
 from eddyline.plan.relation import Relation
-from eddyline.repr.types import SqlType
+from eddyline.repr.types import BOOLEAN, SqlType
 from eddyline.sql.catalog_view import DEFAULT_CLUSTER_ID, CatalogItem, ColumnDef, ItemKind
 from eddyline.sql.cluster_statements import ClusterStatement, ShowReplica
+from eddyline.sql.column_reads import Reads
 from eddyline.sql.query import BoundQuery
 from eddyline.sql.role_statements import (
     AlterDefaultPrivileges,
@@ -73,6 +74,7 @@ __all__ = [
     "SetTransaction",
     "Show",
     "ShowObjects",
+    "Signal",
     "Statement",
     "Subscribe",
     "Truncate",
@@ -85,16 +87,34 @@ __all__ = [
 
 
 @dataclass(frozen=True, slots=True)
+class Signal:
+    """``output``: the position of the column with the numbers of processes whose statements are cancelled or, with
+    ``terminate``, which are ended; waited for ``timeout_ms`` unless that is 0."""
+
+    output: int
+    terminate: bool = False
+    timeout_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Select:
     """``as_of``: a constant expression, bigint (µs) or timestamptz.
 
     ``late``: what is computed of the rows once they are read, if anything is: ``query.relation`` is what is read then,
-    ``query.order`` is over the result.
+    ``query.order`` is over the result.  ``signals``: what becomes of outputs that are numbers of processes; the answer
+    has in their place whether it did.
     """
 
     query: BoundQuery
     as_of: Expr | None = None
     late: Late | None = None
+    signals: tuple[Signal, ...] = ()
+
+    @property
+    def types(self) -> tuple[SqlType, ...]:
+        """Of the answer's columns."""
+        asked = {signal.output for signal in self.signals}
+        return tuple(BOOLEAN if i in asked else t for i, t in enumerate(self.query.types))
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +138,11 @@ class Explain:
     item: CatalogItem | None = None
     options: Mapping[str, str] = field(default_factory=dict)
     analyze: bool = False
+
+    @property
+    def as_json(self) -> bool:
+        """Whether the plan is one JSON document instead of lines of text."""
+        return self.options.get("format") == "json"
 
     def shows(self, option: str) -> bool:
         """Whether an option that is on by default has not been switched off."""
@@ -154,12 +179,13 @@ class OnConflict:
 
     ``assignments`` is None for DO NOTHING; otherwise one expression per table column, giving the new row over the
     existing row's columns followed by the excluded row's.  ``where`` is over the same columns; where it is not true
-    the existing row stays and nothing is returned.
+    the existing row stays and nothing is returned.  ``changed``: positions of the columns that are assigned.
     """
 
     columns: tuple[int, ...]
     assignments: tuple[Expr, ...] | None = None
     where: Expr | None = None
+    changed: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +193,8 @@ class Insert:
     """``relation``: the new rows, every column of ``table`` in order and of its type, defaults included; with ``late``,
     which makes them of it.
 
-    ``returning`` is over the row as stored.
+    ``returning`` is over the row as stored.  ``given``: positions of the columns that are not left to their defaults.
+    ``reads``: columns that are named but to be written, here and below.
     """
 
     table: CatalogItem
@@ -175,6 +202,8 @@ class Insert:
     on_conflict: OnConflict | None = None
     returning: Returning | None = None
     late: Late | None = None
+    given: tuple[int, ...] = ()
+    reads: Reads = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,6 +220,7 @@ class Update:
     changed: tuple[int, ...]
     returning: Returning | None = None
     late: Late | None = None
+    reads: Reads = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,6 +230,7 @@ class Delete:
     table: CatalogItem
     relation: Relation
     returning: Returning | None = None
+    reads: Reads = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,7 +297,7 @@ class CreateTable:
 
 @dataclass(frozen=True, slots=True)
 class CreateTableAs:
-    """``with_data`` False: the table starts empty."""
+    """``with_data`` False: the table starts empty.  ``reads``: columns that the query names."""
 
     schema: str
     name: str
@@ -274,11 +305,12 @@ class CreateTableAs:
     relation: Relation
     if_not_exists: bool = False
     with_data: bool = True
+    reads: Reads = ()
 
 
 @dataclass(frozen=True, slots=True)
 class CreateView:
-    """``definition``: the query as written."""
+    """``definition``: the query as written.  ``reads``: columns that it names; None: all of what it reads."""
 
     schema: str
     name: str
@@ -286,11 +318,12 @@ class CreateView:
     relation: Relation
     definition: str
     or_replace: bool = False
+    reads: Reads | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class CreateMaterializedView:
-    """``cluster``: its id."""
+    """``cluster``: its id.  ``reads``: columns that the query names; None: all of what it reads."""
 
     schema: str
     name: str
@@ -299,6 +332,7 @@ class CreateMaterializedView:
     definition: str
     if_not_exists: bool = False
     cluster: str = DEFAULT_CLUSTER_ID
+    reads: Reads | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,11 @@ from eddyline.errors import make_error
 from eddyline.sql.ast import AstNode, kind_of, name_list
 from eddyline.sql.catalog_view import CatalogView
 from eddyline.sql.grammar import parse_nodes
+from eddyline.sql.quoting_functions import (
+    format_template,
+    parse_ident_template,
+    quote_ident_template,
+)
 
 __all__ = [
     "DATABASE",
@@ -51,19 +56,43 @@ def oid_of(item_id: str) -> int:
 
 
 def _has_privilege(kind: str, count: int) -> Template:
-    """``count``: of arguments; of two, the current user is meant.  An object goes by name or OID."""
+    """``count``: of arguments; of two, the current user is meant.  An object goes by name or OID; of several rights,
+    with commas between them, one is enough."""
     given, right = ("$1", "$2") if count == 2 else ("$2", "$3")
 
     def template(catalog: CatalogView) -> str:
         role = _quoted(catalog.users[0]) if count == 2 else "$1"
         return (
             "(SELECT count(*) > 0 FROM mz_internal.mz_role_rights "
-            f"WHERE object_kind = '{kind}' AND right_name = upper({right}) "
+            f"WHERE object_kind = '{kind}' AND {_asked_right(right)} "
             f"AND CAST({role} AS text) IN (role_name, role_oid) "
-            f"AND CAST({given} AS text) IN (object_name, qualified_name, object_oid))"
+            f"AND CAST({given} AS text) IN (object_name, qualified_name, quoted_name, object_oid))"
         )
 
     return template
+
+
+def _has_column_privilege(count: int, *, any_column: bool) -> Template:
+    """``count``: of arguments; the first one may be left out, where the current user is meant.  Columns go by name or
+    number."""
+    alone = count == (2 if any_column else 3)
+    given, right = ("$1" if alone else "$2"), f"${count}"
+    column = "" if any_column else f"AND CAST(${count - 1} AS text) IN (column_name, column_number) "
+
+    def template(catalog: CatalogView) -> str:
+        role = _quoted(catalog.users[0]) if alone else "$1"
+        return (
+            f"(SELECT count(*) > 0 FROM mz_internal.mz_column_rights WHERE {_asked_right(right)} {column}"
+            f"AND CAST({role} AS text) IN (role_name, role_oid) "
+            f"AND CAST({given} AS text) IN (object_name, qualified_name, quoted_name, object_oid))"
+        )
+
+    return template
+
+
+def _asked_right(right: str) -> str:
+    """Rights are kept without blanks: ``SELECTWITHGRANTOPTION``."""
+    return f"right_name = ANY (string_to_array(replace(upper({right}), ' ', ''), ','))"
 
 
 def _current_user(catalog: CatalogView) -> str:
@@ -127,6 +156,7 @@ _TRUE: Final = _same("true")
 _FALSE: Final = _same("false")
 #: nothing is counted per object yet
 _UNKNOWN_SIZE: Final = _same("CASE WHEN $1 IS NULL THEN CAST(NULL AS bigint) END")
+_COUNTED: Final = ("numscans", "live_tuples", "dead_tuples", "tuples_inserted", "tuples_updated", "tuples_deleted")
 _PLAIN_NAME: Final = re.compile("[a-z_][a-z0-9_]*")
 _SIZED: Final = ("table", "relation", "indexes", "total_relation", "database", "tablespace")
 
@@ -145,13 +175,14 @@ _CALLS: Final[dict[tuple[str, int], Template]] = {
     ("pg_my_temp_schema", 0): _same("CAST(0 AS bigint)"),  # no temporary objects, and so no schema of theirs
     ("pg_size_pretty", 1): _same(_pretty_size()),
     **{(f"pg_{what}_size", 1): _UNKNOWN_SIZE for what in _SIZED},
+    **{(f"pg_stat_get_{what}", 1): _UNKNOWN_SIZE for what in _COUNTED},
     ("pg_has_role", 2): _TRUE,
     ("pg_has_role", 3): _TRUE,
     ("current_database", 0): _same(_quoted(DATABASE)),
     ("current_schema", 0): _schema,
     ("current_schemas", 1): _schemas,
     ("version", 0): _same(_quoted(SERVER_VERSION)),
-    ("pg_backend_pid", 0): _same("0"),
+    ("pg_backend_pid", 0): lambda catalog: str(catalog.process),
     ("pg_advisory_unlock_all", 0): _same("''"),  # there are no advisory locks; pools ask before they lend anew
     ("pg_is_in_recovery", 0): _FALSE,
     ("pg_get_userbyid", 1): _same(_text("role")),
@@ -190,15 +221,24 @@ _CALLS: Final[dict[tuple[str, int], Template]] = {
     ("getdatabaseencoding", 0): _same("'UTF8'"),
     ("pg_char_to_encoding", 1): _same("CASE WHEN upper($1) IN ('UTF8', 'UTF-8') THEN 6 ELSE -1 END"),
     ("pg_get_partkeydef", 1): _NOTHING,
-    ("quote_ident", 1): _same(
-        "CASE WHEN $1 ~ '^[a-z_][a-z0-9_]*$' THEN CAST($1 AS text) "
-        "ELSE '\"' || replace(CAST($1 AS text), '\"', '\"\"') || '\"' END"
-    ),
+    ("pg_get_ruledef", 1): _NOTHING,
+    ("pg_get_ruledef", 2): _NOTHING,
+    ("pg_get_triggerdef", 1): _NOTHING,
+    ("pg_get_triggerdef", 2): _NOTHING,
+    ("pg_get_functiondef", 1): _NOTHING,
+    ("pg_get_function_identity_arguments", 1): _NOTHING,
+    ("pg_is_wal_replay_paused", 0): _FALSE,
+    ("pg_blocking_pids", 1): _same("CASE WHEN $1 IS NOT NULL THEN CAST(ARRAY[] AS integer[]) END"),
+    ("quote_ident", 1): lambda catalog: quote_ident_template("$1"),
+    ("quote_nullable", 1): _same("coalesce(quote_literal($1), 'NULL')"),
+    ("parse_ident", 1): lambda catalog: parse_ident_template("$1"),
     ("pg_tablespace_location", 1): _same("CASE WHEN $1 IS NOT NULL THEN '' END"),
-    **{(f"has_{what}_privilege", count): _TRUE for what in ("column", "tablespace", "type") for count in (2, 3)},
+    **{(f"has_{what}_privilege", count): _TRUE for what in ("tablespace", "type") for count in (2, 3)},
+    **{("has_column_privilege", count): _has_column_privilege(count, any_column=False) for count in (3, 4)},
+    **{("has_any_column_privilege", count): _has_column_privilege(count, any_column=True) for count in (2, 3)},
     **{
-        (f"has_{what}_privilege", count): _has_privilege("table" if what == "any_column" else what, count)
-        for what in ("table", "schema", "database", "any_column", "sequence")
+        (f"has_{what}_privilege", count): _has_privilege(what, count)
+        for what in ("table", "schema", "database", "sequence")
         for count in (2, 3)
     },
 }
@@ -222,6 +262,8 @@ _NAMED_BY: Final[dict[str, Template]] = {
 }
 #: which clients compare with ``classid`` and its like
 _OWN_OIDS: Final = {"pg_class": 1259, "pg_attrdef": 2604, "pg_type": 1247, "pg_namespace": 2615, "pg_proc": 1255}
+#: what the catalog calls objects whose names stand for their OIDs
+_NAMED_OIDS: Final = {"regnamespace": "namespace", "regrole": "role"}
 _PROCEDURES: Final = frozenset(["typinput", "typoutput", "typreceive", "typsend"])
 _OIDS: Final = frozenset(["oid", "int8", "int4"])
 _TEXT_FUNCTIONS: Final = frozenset(["pg_get_serial_sequence", "concat", "format", "quote_ident"])
@@ -236,6 +278,8 @@ def expand_call(name: str, arguments: Sequence[AstNode], catalog: CatalogView) -
         return _serial("min(fn_text)", arguments, catalog)
     if name == "set_config" and len(arguments) == 3:
         return _kept_setting(arguments[0], arguments[1], catalog)
+    if name == "format" and arguments and _text_of(arguments[0]) is not None:
+        return _filled(format_template(_text_of(arguments[0]) or "", len(arguments)), arguments)
     template = _CALLS.get((name, len(arguments)))
     return None if template is None else _filled(template(catalog), arguments)
 
@@ -322,6 +366,9 @@ def expand_cast(node: AstNode, catalog: CatalogView, position: int | None) -> As
     if name not in _NAMED_BY:
         return None
     named = _named(node.arg)
+    if name in _NAMED_OIDS and named is not None and kind_of(named) == "a_const":
+        text = str(named.a_const.sval.sval)
+        return _filled(f"CAST({text} AS bigint)" if text.isdigit() else _oid_named(name, text, catalog, position), ())
     if name == "regclass" and named is not None:
         literal = named.a_const if kind_of(named) == "a_const" else None
         if literal is None and _is_serial(named):
@@ -330,6 +377,17 @@ def expand_cast(node: AstNode, catalog: CatalogView, position: int | None) -> As
             return _filled(_oid_of_name(catalog), (named,))
         return _relation_oid(str(literal.sval.sval), catalog, position)
     return _filled(_NAMED_BY[name](catalog), (node.arg,))
+
+
+def _oid_named(kind: str, text: str, catalog: CatalogView, position: int | None) -> str:
+    """The OID of a schema or a role; 3F000 for a schema that there is not."""
+    name = text[1:-1].replace('""', '"') if text.startswith('"') else text.lower()
+    if kind == "regnamespace" and not catalog.has_schema(name):
+        raise make_error("3F000", f'schema "{name}" does not exist', position=position)
+    return (
+        "(SELECT fn_oid FROM mz_internal.mz_catalog_texts "
+        f"WHERE fn_kind = '{_NAMED_OIDS[kind]}' AND replace(fn_text, '\"', '') = {_quoted(name)})"
+    )
 
 
 def _oid_of_cast(inner: AstNode, catalog: CatalogView) -> AstNode | None:

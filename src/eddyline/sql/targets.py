@@ -50,6 +50,7 @@ def bind_targets(nodes: Iterable[AstNode], context: Context) -> list[Target]:
         star = _star(target.val, context)
         if star is not None:
             for column in star:
+                context.binding.reads.read(column.id)
                 owner = context.binding.owners.get(column.id)
                 if owner is not None:
                     owner.mentions.setdefault(column.id, context.at(target))

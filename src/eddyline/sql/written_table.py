@@ -130,6 +130,7 @@ def bind_written_table(
     target.CopyFrom(range_var)
     target.schemaname = table.schema
     node, scope = bind_from([pb.Node(range_var=target), *others], context)
+    binding.reads.not_read(table.id)  # the table itself is written; what is read of it are columns that are named
     entry = scope.entries[0]
     return WrittenTable(table, context.within(scope), node, entry, scope.entries[1:], ctes)
 

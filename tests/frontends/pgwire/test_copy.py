@@ -54,7 +54,7 @@ def test_bad_data_leave_nothing_and_the_session_goes_on(pg: Connection) -> None:
     ):
         for line in ("1\n", "x\n", "3\n" * 100_000):
             copy.write(line)
-    assert caught.value.diag.message_detail == 'COPY t, line 2, column a: "x"'
+    assert caught.value.diag.context == 'COPY t, line 2, column a: "x"'
     with pytest.raises(ZeroDivisionError), pg.cursor().copy("COPY t FROM STDIN") as copy:
         copy.write("1\n")
         raise ZeroDivisionError

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from typing import Final, Protocol
 
 from eddyline.adapter.session import Session
+from eddyline.adapter.session_list import Client
 from eddyline.errors import Error, make_error
 from eddyline.frontends.pgwire import server_messages as say
 from eddyline.frontends.pgwire.client_messages import (
@@ -85,8 +86,11 @@ class Backend:
         self._conversation: Conversation | None = None
         self.user = ""
         self.process = 0
-        #: where the client is, for the log
+        #: where the client is, for the log and for other clients
         self.address = ""
+        self.host_and_port: tuple[str | None, int | None] = (None, None)
+        #: ends the connection, for the reason given; any thread
+        self.end: Callable[[Error], None] = lambda reason: self.cancel()
 
     # -- outside ----------------------------------------------------------------------------------------------------
 
@@ -126,6 +130,9 @@ class Backend:
         conversation = self._conversation
         if conversation is not None:
             conversation.cancel()
+
+    def _terminate(self) -> None:
+        self.end(make_error("57P01", "terminating connection due to administrator command"))
 
     def close(self) -> None:
         """Rolls back and ends the session.  Twice is harmless."""
@@ -250,6 +257,9 @@ class Backend:
         self.process, secret = self._host.admit(self)
         settings = startup_settings(startup.parameters)
         session = self._host.open_session(self.user, startup.parameters.get("database") or self.user)
+        session.activity.client = Client(
+            self.process, *self.host_and_port, self.cancel, self._terminate, encrypted=self._encrypted
+        )
         conversation = Conversation(session, self._wake, self._caller)
         self._conversation = conversation
         for name, value in settings.items():

@@ -58,11 +58,17 @@ class WireConnection(asyncio.Protocol):
         self._now = False  # statements are not waited for
         self._hanging: asyncio.Task[None] | None = None
         self.backend = Backend(host, self._wake)
+        self.backend.end = self._end
 
     def _wake(self) -> None:
         """From any thread."""
         if not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._news.set)
+
+    def _end(self, reason: Error) -> None:
+        """From any thread."""
+        if not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(lambda: self.stop(reason, now=True))
 
     @property
     def unsent_bytes(self) -> int:
@@ -102,7 +108,9 @@ class WireConnection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)  # of a stream; uvloop's do not derive from it
-        self.backend.address = _address_of(transport.get_extra_info("peername"))
+        peer = transport.get_extra_info("peername")
+        self.backend.address = _address_of(peer)
+        self.backend.host_and_port = _host_and_port(peer)
         self._opened(self)
 
     def data_received(self, data: bytes) -> None:
@@ -265,8 +273,15 @@ class WireConnection(asyncio.Protocol):
 
 def _address_of(peer: object) -> str:
     """HOST:PORT of a socket's peer, as --listen takes it; empty where nobody knows."""
+    host, port = _host_and_port(peer)
+    if host is None:
+        return ""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def _host_and_port(peer: object) -> tuple[str | None, int | None]:
     match peer:
         case (str() as host, int() as port, *_):
-            return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+            return host, port
         case _:
-            return ""
+            return None, None

@@ -86,6 +86,7 @@ class Conversation:
 
     def __init__(self, session: Session, wake: Callable[[], None], caller: Caller) -> None:
         self._session = session
+        self._activity = session.activity
         self._wake = wake
         self._output = Output()
         self._say = self._output.say
@@ -256,6 +257,7 @@ class Conversation:
                 self._requests.begin()
                 self._requests.failed(error)
         status = self._session.status
+        self._activity.answered()
         if status == "I":
             self._retire_portals()
         self._tell_settings()
@@ -306,6 +308,7 @@ class Conversation:
     # -- simple queries -------------------------------------------------------------------------------------------
 
     def _query(self, text: str) -> _Handler:
+        self._activity.asked(text)
         self._drop_portal("")
         self._unnamed, self._has_unnamed = None, False
         known = self._session.statements.remembered(text, {})
@@ -348,6 +351,7 @@ class Conversation:
     # -- extended queries -----------------------------------------------------------------------------------------
 
     def _parse(self, message: Parse) -> None:
+        self._activity.asked(message.text)
         declared = {
             number: known
             for number, oid in enumerate(message.types, 1)
@@ -445,6 +449,7 @@ class Conversation:
         if portal.statement is None:
             self._say(say.EMPTY_QUERY)
             return
+        self._activity.asked(portal.statement.parsed.text)
         if portal.outcome is None:
             if not alone:
                 self._begin_block()

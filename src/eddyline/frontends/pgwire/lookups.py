@@ -98,6 +98,7 @@ class Lookups:
         after = self._after.get(len(rows))
         if after is None:
             after = self._after[len(rows)] = say.command_complete(f"SELECT {len(rows)}") + say.ready_for_query("I")
+        session.activity.did(shape.statement.parsed.text)
         return shape.before + written_rows(rows, shape.writers) + after, unnamed if shape.name else shape.statement
 
     def _as_before(self, data: bytes) -> tuple[_Shape, Sequence[LiteralValue]] | None:

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import itertools
 import logging
 import os
 import secrets
 import ssl
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Final
 
 from eddyline.adapter.session import Session
+from eddyline.adapter.session_list import next_process
 from eddyline.errors import DatabaseError, make_error
 from eddyline.frontends.pgwire.backend import Backend
 from eddyline.frontends.pgwire.connection import WireConnection
@@ -34,6 +34,7 @@ class WireConfig:
     port: int = 6875
     max_connections: int = 1000
     passwords: Passwords | None = None
+    _: KW_ONLY
     tls: ssl.SSLContext | None = None
     tls_required: bool = False
 
@@ -47,7 +48,6 @@ class WireServer:
         self._connections: set[WireConnection] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         self._keys: dict[int, tuple[int, Backend]] = {}  # process -> (secret, backend)
-        self._processes = itertools.count(1)
         self._crew: Crew | None = None
         self._server: asyncio.Server | None = None
         self._ending: DatabaseError | None = None
@@ -157,7 +157,7 @@ class WireServer:
                 "sorry, too many clients already",
                 hint=f"There may be {self._config.max_connections}: see --max-connections.",
             )
-        process, secret = next(self._processes), secrets.randbits(32)
+        process, secret = next_process(), secrets.randbits(32)
         self._keys[process] = secret, backend
         return process, secret
 

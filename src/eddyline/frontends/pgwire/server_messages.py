@@ -118,6 +118,8 @@ def error_response(error: Error, *, severity: str = "ERROR") -> bytes:
     fields += [(code, text) for code, text in (("D", error.detail), ("H", error.hint)) if text]
     if error.position is not None:
         fields.append(("P", str(error.position)))
+    if error.context:
+        fields.append(("W", error.context))
     return _message(b"E", _fields(fields))
 
 
