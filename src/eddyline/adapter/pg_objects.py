@@ -64,7 +64,7 @@ def type_modifier(sql_type: SqlType) -> int:
 
 def namespace(schema: str) -> int:
     """The schema's OID."""
-    return NAMESPACES.get(schema) or _SCHEMA_OIDS + zlib.crc32(schema.encode())
+    return NAMESPACES.get(schema) or _SCHEMA_OIDS + (zlib.crc32(schema.encode()) >> 1)  # below 2^32
 
 
 def schemas(contents: Contents) -> list[str]:

@@ -11,10 +11,10 @@ from eddyline.adapter.session_list import ActivitySeen
 from eddyline.expr.ir import LiteralValue
 from eddyline.plan.relation import Relation
 from eddyline.repr.types import (
-    BIGINT,
     BOOLEAN,
     DOUBLE,
     INTEGER,
+    OID,
     REAL,
     SMALLINT,
     TEXT,
@@ -43,14 +43,14 @@ __all__ = [
 ]
 
 Row: TypeAlias = tuple[LiteralValue, ...]
-OIDS: Final = SqlType(Kind.BIGINT_ARRAY)
+OIDS: Final = SqlType(Kind.BIGINT_ARRAY, of_oids=True)
 TEXTS: Final = SqlType(Kind.TEXT_ARRAY)
 INT2S: Final = SqlType(Kind.SMALLINT_ARRAY)
 INT2VECTOR: Final = SqlType(Kind.INT2VECTOR)
 OIDVECTOR: Final = SqlType(Kind.OIDVECTOR)
 #: the types of their columns
 _LETTERS: Final = {
-    "o": BIGINT, "t": TEXT, "b": BOOLEAN, "i": INTEGER, "s": SMALLINT, "r": REAL, "d": DOUBLE, "z": TIMESTAMPTZ,
+    "o": OID, "t": TEXT, "b": BOOLEAN, "i": INTEGER, "s": SMALLINT, "r": REAL, "d": DOUBLE, "z": TIMESTAMPTZ,
     "T": TEXTS, "S": INT2S, "O": OIDS, "V": INT2VECTOR, "W": OIDVECTOR,
 }  # fmt: skip
 

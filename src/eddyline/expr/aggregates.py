@@ -63,7 +63,8 @@ def _own_type(types: Sequence[SqlType]) -> SqlType:
 
 
 def _own_array(types: Sequence[SqlType]) -> SqlType:
-    return SqlType(ARRAY_KINDS[types[0].kind], types[0].precision, types[0].scale, types[0].length)
+    own = types[0]
+    return SqlType(ARRAY_KINDS[own.kind], own.precision, own.scale, own.length, own.of_oids)
 
 
 def _one(name: str, kind: Kind, result: SqlType, func: str | None = None) -> None:

@@ -14,7 +14,7 @@ from eddyline.errors import DatabaseError, make_error
 from eddyline.expr.array_cells import cell_of, cell_width, picked
 from eddyline.expr.array_layout import EMPTY, MAX_DIMENSIONS, Parts, flattened, has_tails, join_parts, split_parts
 from eddyline.expr.ir import LiteralValue
-from eddyline.repr.type_facts import TYPE_FACTS
+from eddyline.repr.type_facts import OID_ELEMENT, TYPE_FACTS
 from eddyline.repr.types import Kind, SqlType, element_type
 
 __all__ = ["ElementBytes", "array_octets", "read_array"]
@@ -25,6 +25,7 @@ Bytes = npt.NDArray[np.uint8]
 _HEAD: Final = struct.Struct("!iiI")
 _DIMENSION: Final = struct.Struct("!ii")
 _LENGTH: Final = struct.Struct("!i")
+_OID: Final = struct.Struct("!I")
 #: OIDs of types whose binary form is that of text
 _TEXTS: Final = (18, 19, 25, 705, 1042, 1043)
 _TEXT_KINDS: Final = (Kind.TEXT, Kind.VARCHAR, Kind.BPCHAR)
@@ -42,7 +43,7 @@ def array_octets(
     """
     element = element_type(sql_type)
     elements, offsets = flattened(array, element)
-    data, ends = _with_lengths(*write(elements, element))
+    data, ends = _with_lengths(*(_oid_bytes(elements) if sql_type.of_oids else write(elements, element)))
     present = array.is_valid().to_numpy(zero_copy_only=False)
     nulls = np.concatenate([[0], np.cumsum(elements.is_null().to_numpy(zero_copy_only=False))])[offsets]
     counts = np.diff(offsets)
@@ -57,6 +58,13 @@ def array_octets(
     )
     out[picked(bounds[:-1] + head_sizes, body_sizes)] = data
     return bounds, out
+
+
+def _oid_bytes(elements: pa.Array) -> ElementBytes:
+    """Four bytes each, as all OIDs fit into; of what is no OID the lower half."""
+    octets = elements.fill_null(0).to_numpy(zero_copy_only=False).astype(">u4").view(np.uint8)
+    valid = elements.is_valid().to_numpy(zero_copy_only=False) if elements.null_count else None
+    return octets, np.arange(len(elements) + 1, dtype=np.int64) * 4, valid
 
 
 def _with_lengths(data: Bytes, offsets: Int64s, valid: npt.NDArray[np.bool_] | None) -> tuple[Bytes, Int64s]:
@@ -86,7 +94,7 @@ def _heads(
     present: npt.NDArray[np.bool_],
 ) -> Bytes | list[bytes]:
     """What stands before the elements: by one matrix, or of each array where some have other dimensions."""
-    oid = TYPE_FACTS[sql_type.kind].element
+    oid = OID_ELEMENT if sql_type.of_oids else TYPE_FACTS[sql_type.kind].element
     if not has_tails(array).any():
         words = np.empty((len(counts), 5), ">i4")
         words[:, 0], words[:, 1], words[:, 2] = counts > 0, nulls, oid
@@ -125,10 +133,11 @@ def read_array(data: bytes, sql_type: SqlType, read: Callable[[bytes, SqlType], 
         )
     if flags not in (0, 1):
         raise _malformed(f"invalid array flags: {flags}")
-    if oid != TYPE_FACTS[element.kind].oid and not (element.kind in _TEXT_KINDS and oid in _TEXTS):
-        raise make_error(
-            "42804", f"binary data has array element type {oid} instead of expected {TYPE_FACTS[element.kind].oid}"
-        )
+    expected = OID_ELEMENT if sql_type.of_oids else TYPE_FACTS[element.kind].oid
+    if oid != expected and not (element.kind in _TEXT_KINDS and oid in _TEXTS):
+        raise make_error("42804", f"binary data has array element type {oid} instead of expected {expected}")
+    if sql_type.of_oids:
+        read = _read_oid
     at = _HEAD.size + _DIMENSION.size * dimensions
     if len(data) < at:
         raise _malformed("insufficient data left in message")
@@ -143,6 +152,12 @@ def read_array(data: bytes, sql_type: SqlType, read: Callable[[bytes, SqlType], 
     if not cells:
         return EMPTY.hex()
     return join_parts(Parts(cells, tuple(n for n, _ in pairs), tuple(low for _, low in pairs))).hex()
+
+
+def _read_oid(data: bytes, element: SqlType) -> LiteralValue:
+    if len(data) != _OID.size:
+        raise _malformed("incorrect binary data format")
+    return int(_OID.unpack(data)[0])
 
 
 def _count(lengths: Sequence[int], size: int) -> int:

@@ -6,7 +6,12 @@ from typing import Final, NamedTuple
 
 from eddyline.repr.types import ARRAY_KINDS, Kind
 
-__all__ = ["TYPE_FACTS", "TypeFacts"]
+__all__ = ["OID_ARRAY", "OID_ELEMENT", "TYPE_FACTS", "TypeFacts"]
+
+
+#: of arrays of OIDs, and of what is in them
+OID_ARRAY: Final = 1028
+OID_ELEMENT: Final = 26
 
 
 class TypeFacts(NamedTuple):

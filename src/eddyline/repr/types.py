@@ -60,6 +60,7 @@ __all__ = [
     "INTERVAL",
     "JSON",
     "NUMERIC",
+    "OID",
     "REAL",
     "SMALLINT",
     "TEXT",
@@ -130,6 +131,7 @@ class SqlType(msgspec.Struct, frozen=True):
     precision: int | None = None  # declared: of a numeric, or digits of a second (0 to 5; 6 is None)
     scale: int | None = None  # numeric only: the display scale of every value, None = per value
     length: int | None = None  # varchar(n), char(n)
+    of_oids: bool = False  # bigint: an OID of the catalog; bigint[]: what clients are shown as oid[]
 
     def __str__(self) -> str:
         if self.kind in _VECTORS:
@@ -160,6 +162,7 @@ BOOLEAN: Final = SqlType(Kind.BOOLEAN)
 SMALLINT: Final = SqlType(Kind.SMALLINT)
 INTEGER: Final = SqlType(Kind.INTEGER)
 BIGINT: Final = SqlType(Kind.BIGINT)
+OID: Final = SqlType(Kind.BIGINT, of_oids=True)
 NUMERIC: Final = SqlType(Kind.NUMERIC)
 REAL: Final = SqlType(Kind.REAL)
 DOUBLE: Final = SqlType(Kind.DOUBLE)
@@ -193,13 +196,13 @@ def is_vector(sql_type: SqlType) -> bool:
 
 def element_type(array: SqlType) -> SqlType:
     """The type of an array's elements, modifiers included; KeyError for what is no array."""
-    return SqlType(ELEMENT_KINDS[array.kind], array.precision, array.scale, array.length)
+    return SqlType(ELEMENT_KINDS[array.kind], array.precision, array.scale, array.length, array.of_oids)
 
 
 def array_type(element: SqlType) -> SqlType | None:
     """The type of arrays of ``element``; None for intervals and for arrays, which have none."""
     kind = ARRAY_KINDS.get(element.kind)
-    return None if kind is None else SqlType(kind, element.precision, element.scale, element.length)
+    return None if kind is None else SqlType(kind, element.precision, element.scale, element.length, element.of_oids)
 
 
 def numeric(scale: int | None, precision: int | None = None) -> SqlType:

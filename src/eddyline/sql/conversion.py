@@ -71,7 +71,7 @@ class Parameters:
 
     def decide(self, parameter: Parameter, target: SqlType) -> Expr:
         """``parameter`` as ``target``: the first context fixes its type (without modifiers), others must agree."""
-        bare = SqlType(target.kind)
+        bare = SqlType(target.kind, of_oids=target.of_oids)
         known = self.types.setdefault(parameter.index, bare)
         if known.kind is not bare.kind:
             raise make_error(

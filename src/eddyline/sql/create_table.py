@@ -252,7 +252,10 @@ def bind_create_table_as(binding: StatementBinding) -> Statement:
 
 
 def _stored_type(sql_type: SqlType) -> SqlType:
-    """A column's type must allow what is inserted later: a numeric without precision keeps a scale per value."""
+    """A column's type must allow what is inserted later: a numeric without precision keeps a scale per value, an
+    OID is any bigint."""
+    if sql_type.of_oids:
+        return SqlType(sql_type.kind)
     return NUMERIC if sql_type.kind is Kind.NUMERIC and sql_type.precision is None else sql_type
 
 

@@ -255,7 +255,9 @@ _VALUES: Final[dict[str, Template]] = {
 #: of object identifiers: shown by name
 _NAMED_BY: Final[dict[str, Template]] = {
     "regclass": _class_name,
-    "regtype": _same(_text("type", " AND fn_modifier = -1")),
+    "regtype": _same(
+        "CASE WHEN CAST($1 AS text) = '0' THEN '-' ELSE " + _text("type", " AND fn_modifier = -1") + " END"
+    ),
     "regnamespace": _same(_text("namespace")),
     "regproc": _same("CASE WHEN CAST($1 AS text) = '0' THEN '-' ELSE CAST($1 AS text) END"),
     "regrole": _same(_text("role")),

@@ -10,7 +10,7 @@ from typing import Final
 
 from eddyline.errors import make_error, unsupported
 from eddyline.expr.datetime_precision import DATETIME_PRECISION
-from eddyline.repr.types import Kind, SqlType, array_type, numeric
+from eddyline.repr.types import OID, Kind, SqlType, array_type, numeric
 from eddyline.sql.ast import AstNode, expect_fields, name_list
 
 __all__ = ["TYPE_KINDS", "type_of_name"]
@@ -114,7 +114,7 @@ def type_of_name(node: AstNode, locate: Callable[[int], int | None], *, catalog_
             raise unsupported(f"type {name}", position=position)
         raise make_error("42704", f'type "{".".join(names)}" does not exist', position=position)
     typmods = [_typmod(m, name, position) for m in node.typmods]
-    found = _apply_typmods(kind, name, typmods, position)
+    found = OID if name == "oid" else _apply_typmods(kind, name, typmods, position)
     if not node.array_bounds:  # what is declared of dimensions means nothing
         return found
     array = array_type(found)

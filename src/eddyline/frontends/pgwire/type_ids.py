@@ -6,7 +6,8 @@ from typing import Final, NamedTuple
 
 from eddyline.adapter.pg_objects import TYPE_IDS, type_modifier
 from eddyline.errors import make_error
-from eddyline.repr.types import Kind, SqlType
+from eddyline.repr.type_facts import OID_ARRAY
+from eddyline.repr.types import Kind, SqlType, is_array
 
 __all__ = ["ColumnShape", "declared_type", "shape_of"]
 
@@ -27,6 +28,8 @@ _KINDS: Final = {oid: kind for kind, (oid, _) in _SHAPES.items() if kind not in 
 
 def shape_of(sql_type: SqlType) -> ColumnShape:
     oid, length = _SHAPES[sql_type.kind]
+    if sql_type.of_oids and is_array(sql_type):
+        oid = OID_ARRAY
     return ColumnShape(oid, length, type_modifier(sql_type))
 
 
@@ -34,6 +37,8 @@ def declared_type(oid: int, number: int) -> SqlType | None:
     """The type that a client declares for parameter ``number``; None where it leaves it open; 42704 for others."""
     if oid in _UNDECIDED:
         return None
+    if oid == OID_ARRAY:
+        return SqlType(Kind.BIGINT_ARRAY, of_oids=True)
     kind = _KINDS.get(oid)
     if kind is None:
         raise make_error(
