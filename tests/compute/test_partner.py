@@ -179,13 +179,13 @@ def test_rows_that_nobody_asks_for_are_not_arranged_until_somebody_does() -> Non
     assert stepped.joined.reserved() == 0  # nobody will ask
 
 
-def test_a_retracted_row_leaves_the_reserve_and_cancels() -> None:
+def test_a_retracted_row_of_the_reserve_is_gone_when_its_key_is_asked_for() -> None:
     stepped = Stepped()
-    before = stepped.joined.reserved() + stepped.arranged
+    kept, arranged = stepped.joined.reserved(), stepped.arranged
     gone = [((n, f"a{n}"), AS_OF + 1, -1) for n in range(50, 60)]
     stepped.ends[0].send(batch_of(LEFT, gone))
     stepped.to(AS_OF + 2)
-    assert stepped.joined.reserved() + stepped.arranged == before + 10  # both updates of each, until they are merged
+    assert (stepped.joined.reserved(), stepped.arranged) == (kept, arranged + 10)
     stepped.ends[1].send(batch_of(RIGHT, [(("y", n), AS_OF + 2, 1) for n in range(45, 55)]))
     stepped.to(AS_OF + 3)
     assert stepped.pairs(AS_OF + 2) == {"a3": 1, **{f"a{n}": 1 for n in range(45, 50)}}

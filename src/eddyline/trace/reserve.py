@@ -75,6 +75,8 @@ class Reserve:
         self._cursors: Int64s = self._starts[:-1].copy()
         #: ``drain`` has been through the places before
         self._drained = 0
+        #: rows that may be here and were taken back since
+        self._retracted = 0
         #: the row type, and the multiplicity
         self._types = (*layout.types, BIGINT)
         self._columns = [(*b.columns, _as_column(b.diffs)) for b in batches]
@@ -107,10 +109,19 @@ class Reserve:
                 self.rows -= count
                 yield self._batch(out[:count])
 
+    def retract(self, hashes: Uint64s) -> int:
+        """Says that rows with those key hashes were taken back; how many of them may be here.  O(hashes)."""
+        found = np.empty(len(hashes), np.uint8)
+        counts = np.zeros(2, np.int64)
+        asked = find_keys(np.ascontiguousarray(hashes), self._keys.shift, self._keys.words, 63, counts, found)
+        rows = len(hashes) - int(asked)
+        self._retracted += rows
+        return rows
+
     def drain(self, most_rows: int) -> Batch | None:
-        """Some of the rows that are left, if they are less than half of all that there were: so that whoever takes rows
-        out soon has done away with the columns of those that are gone.  O(``most_rows``)."""
-        if 2 * self.rows >= len(self._picks):
+        """Some of the rows that are left, once half of all that there were may be gone or taken back: whoever goes on
+        asking soon has done away with the columns of those that are.  O(``most_rows``)."""
+        if 2 * self.rows >= len(self._picks) and 2 * self._retracted < self.rows:
             return None
         stop = min(self._drained + most_rows, len(self._picks))
         picks = self._picks[self._drained : stop]

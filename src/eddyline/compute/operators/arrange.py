@@ -18,7 +18,7 @@ from functools import cache
 import numpy as np
 
 from eddyline.compute.context import OperatorContext
-from eddyline.compute.operators.partner import Partner, fetch
+from eddyline.compute.operators.partner import Partner, retract
 from eddyline.compute.operators.stash import Stash
 from eddyline.compute.state_size import StateSize, size_of_traces
 from eddyline.compute.stream import ArrangedOutput, Arrangement, Sealed, Stream
@@ -239,7 +239,7 @@ class ArrangeOperator:
         """Puts a part of the updates of ``time`` in, before the time is sealed."""
         lower, since = Frontier(time), self._arrangement.oks.since
         built = build_run(batch, self.layout, self._context.hasher, lower=lower, upper=Frontier(time + 1), since=since)
-        self._fetch_retracted(built)
+        self._tell_retracted(built)
         self._put_ahead(built.rebounded(lower, lower), time)
 
     def _put_ahead(self, run: Run | None, time: int) -> None:
@@ -275,7 +275,7 @@ class ArrangeOperator:
         if batch is not None and len(batch):
             run = build_run(batch, self.layout, self._context.hasher, lower=trace.upper, upper=upper, since=trace.since)
         if run is not None and len(run):
-            self._fetch_retracted(run)
+            self._tell_retracted(run)
             trace.insert(run)
             self._runs.append(run)
         else:
@@ -284,12 +284,11 @@ class ArrangeOperator:
         self._output.seal(Sealed(tuple(self._runs), errors, self._output.frontier, upper))
         self._runs = []
 
-    def _fetch_retracted(self, run: Run) -> None:
-        """Puts what the run takes back of the reserve's rows into the trace, where the two cancel."""
+    def _tell_retracted(self, run: Run) -> None:
+        """Tells the reserve what the run, which enters the trace, takes back."""
         reserve = self._arrangement.reserve
         if reserve is not None and run.retracted.all:
-            for _ in fetch(self._arrangement, reserve, run.key_hashes[run.diffs < 0], self._context):
-                continue
+            retract(self._arrangement, reserve, run.key_hashes[run.diffs < 0], self._context)
 
     def _closed_errors(self) -> Batch:
         if self._error_stash.exhausted():

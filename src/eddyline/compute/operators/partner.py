@@ -2,9 +2,9 @@
 
 Of two snapshots that are joined the smaller one is arranged first.  The larger one waits for it, and arranges the rows
 whose keys the smaller one has; the others are its reserve (``trace.reserve``).  Whatever comes later on either side is
-arranged as ever.  Before the join looks for keys of the smaller side that are new, or the larger side retracts rows,
-the reserve gives up the rows of those keys (``fetch``): they enter the trace at as_of, where they belong, and whoever
-reads it finds what was always to be found for the keys it asks for.
+arranged as ever.  Before the join looks for keys of the smaller side that are new, the reserve gives up the rows of
+those keys (``fetch``): they enter the trace at as_of, where they belong, and whoever reads it finds what was always to
+be found for the keys it asks for.
 
 Nobody waits in a circle: an arrangement waits for what is upstream of the other input of its only reader, and that is
 upstream of no arrangement which that reader feeds.  Of two that are complete, exactly one waits.
@@ -24,7 +24,7 @@ from eddyline.repr.time import Frontier
 from eddyline.trace.reserve import KeySet, Reserve
 from eddyline.trace.run import Uint64s, build_run
 
-__all__ = ["Collecting", "Partner", "fetch"]
+__all__ = ["Collecting", "Partner", "fetch", "retract"]
 
 #: a snapshot of less than this share of an activation's rows is arranged at once
 _LEAST_SHARE: Final = 4
@@ -83,19 +83,30 @@ class Partner:
 def fetch(arrangement: Arrangement, reserve: Reserve, hashes: Uint64s, context: OperatorContext) -> Iterator[int]:
     """Puts the rows with those key hashes from the reserve into the trace; yields their number after each step.
 
-    Of a reserve of which most has gone, as many of the others go with them.
+    Of a reserve of which half has gone, twice as many of the others go with them.
     """
     fetched = 0
     for batch in reserve.take(hashes, max(context.budget_rows // _FETCHED_SHARE, 1)):
         _put(arrangement, batch, context)
         fetched += len(batch)
         yield len(batch)
-    others = reserve.drain(2 * fetched) if fetched else None
+    yield _drain(arrangement, reserve, 2 * fetched, context)
+
+
+def retract(arrangement: Arrangement, reserve: Reserve, hashes: Uint64s, context: OperatorContext) -> None:
+    """Rows with those key hashes are taken back by what enters the trace.  Those of the reserve among them meet it
+    there when somebody asks for their key, or when the reserve goes because many are taken back."""
+    _drain(arrangement, reserve, 4 * reserve.retract(hashes), context)
+
+
+def _drain(arrangement: Arrangement, reserve: Reserve, most_rows: int, context: OperatorContext) -> int:
+    """Rows that went into the trace."""
+    others = reserve.drain(most_rows) if most_rows else None
     if others is not None:
         _put(arrangement, others, context)
-        yield len(others)
     if not reserve.rows:
         arrangement.reserve = None
+    return 0 if others is None else len(others)
 
 
 def _put(arrangement: Arrangement, batch: Batch, context: OperatorContext) -> None:
