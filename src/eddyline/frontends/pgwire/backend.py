@@ -132,6 +132,7 @@ class Backend:
             conversation.cancel()
 
     def _terminate(self) -> None:
+        self.cancel()  # at once, so that no statement of it ends well any more: it may be the one that asks for this
         self.end(make_error("57P01", "terminating connection due to administrator command"))
 
     def close(self) -> None:
