@@ -126,7 +126,7 @@ class Activity:
         if self._said.active:
             yield
             return
-        self.asked(text)
+        self.asked(text if isinstance(text, str) else "")  # which is refused where it is read
         try:
             yield
         finally:
