@@ -13,7 +13,7 @@ from prometheus_client.parser import text_string_to_metric_families
 import eddyline
 from eddyline.controller.survivors import process_start
 from tests.frontends.kill_points import KILL_POINTS
-from tests.frontends.test_survival import Program, connect, noted, program, until, wait_until_gone
+from tests.frontends.test_survival import WAIT_SECONDS, Program, connect, noted, program, until, wait_until_gone
 
 _PROGRAM = """
 import sys
@@ -109,7 +109,7 @@ def went_on(connection: eddyline.Connection) -> dict[str, int]:
     """By replica, dataflows that went on, once all replicas are there."""
     for cluster in connection._engine.clusters.values():
         for replica in cluster.replicas.values():
-            assert cluster.wait_for(lambda _, its=replica: its.client is not None, 60)  # type: ignore[misc]  # mypy cannot infer it
+            assert cluster.wait_for(lambda _, its=replica: its.client is not None, WAIT_SECONDS)  # type: ignore[misc]  # mypy cannot infer it
     return of_replicas(connection, "eddyline_dataflows_retained_total")
 
 
@@ -121,7 +121,7 @@ def writing(path: Path, processes: int) -> Iterator[Program]:
 
 def kill(of: Program, point: str, number: int) -> None:
     told, answer = of.run(f"KILL {point}", write(number))
-    assert (told, of.process.wait(60)) == ("done", -9)
+    assert (told, of.process.wait(WAIT_SECONDS)) == ("done", -9)
     # What replicas are told is no part of a commit: it may have been acknowledged before.
     assert not answer or point.endswith("_told")
 

@@ -41,7 +41,7 @@ for line in sys.stdin:
 connection.close()
 """
 ROOT = Path(__file__).parents[2]
-WAIT_SECONDS = 60.0
+WAIT_SECONDS = 240.0
 
 
 def connect(path: Path, processes: int = 1) -> eddyline.Connection:
