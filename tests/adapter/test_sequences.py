@@ -12,6 +12,8 @@ import pytest
 import eddyline
 from eddyline.adapter.sequences import Sequences
 from eddyline.errors import DatabaseError
+from eddyline.repr.types import BIGINT
+from eddyline.sql.catalog_view import SequenceDef
 
 
 @pytest.fixture
@@ -148,6 +150,39 @@ def test_an_open_transaction_goes_on_with_a_sequence_as_it_is_now(db: eddyline.C
         other.execute("DROP SEQUENCE s")
         assert refused(db, "SELECT nextval('s')").sqlstate == "40001"
         db.execute("ROLLBACK")
+
+
+def test_a_transaction_with_definitions_has_its_own_changes_and_otherwise_what_is_there_now(
+    db: eddyline.Connection,
+) -> None:
+    with db.session() as other:
+        other.execute("SELECT setval('s', 20)")
+        db.execute("BEGIN")
+        db.execute("CREATE TABLE unrelated (a serial)")
+        assert rows(db, "SELECT nextval('s')") == [(21,)]
+        db.execute("ALTER SEQUENCE s INCREMENT BY 7")
+        assert rows(db, "SELECT nextval('s')") == [(28,)]
+        assert rows(other, "SELECT nextval('s')") == [(29,)]
+        other.execute("ALTER SEQUENCE s RESTART WITH 500")
+        assert rows(db, "SELECT nextval('s')") == [(500,)]
+        db.execute("ALTER SEQUENCE s RESTART WITH 9")
+        assert rows(db, "SELECT nextval('s'), nextval('s')") == [(9, 16)]
+        assert rows(other, "SELECT nextval('s')") == [(501,)]
+        db.execute("COMMIT")
+        assert rows(other, "SELECT nextval('s')") == [(23,)]
+
+
+def test_a_position_that_is_no_more_is_never_made_again() -> None:
+    sequences = Sequences(None)
+    of = SequenceDef(BIGINT, 1, 1, 1, 1000, 1, cycle=False, position="u1", first=1)
+    assert sequences.take(of, "s", 1, kept=True) is None
+    sequences.begin([of])
+    first = sequences.take(of, "s", 2, kept=True)
+    assert first is not None and first.tolist() == [1, 2]
+    sequences.forget(["u1"])
+    assert sequences.look("u1", 1) == (1, False, None)
+    assert sequences.take(of, "s", 1, kept=True) is None
+    assert not sequences.set(of, "s", 5, called=True, kept=True)
 
 
 def test_another_increment_does_not_stretch_the_block(db: eddyline.Connection) -> None:

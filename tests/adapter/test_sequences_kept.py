@@ -31,6 +31,12 @@ def counting(key: str, increment: int = 1, maximum: int = 10**9) -> SequenceDef:
     return SequenceDef(BIGINT, start, increment, low, high, 1, cycle=False, position=key, first=start)
 
 
+def taken(sequences: Sequences, of: SequenceDef, count: int) -> list[int]:
+    values = sequences.take(of, of.position, count, kept=True)
+    assert values is not None
+    return [int(value) for value in values]
+
+
 def opened(files: TornFiles) -> Connection:
     engine = restored_engine(Durability(files, log_file_bytes=4000, least_log_bytes=8000), interactive=False)
     return Connection(engine, owner=True)
@@ -59,10 +65,11 @@ def _check_losses_of_power(seed: int) -> int:
         try:
             durability = Durability(files, log_file_bytes=3000)
             sequences = Sequences(durability)
+            sequences.begin(kept)
             for _ in range(rng.randrange(1, 40)):
                 of = rng.choice(kept)
                 count = rng.choice((1, 1, 1, 5, 100))
-                given[of.position] += sequences.take(of, of.position, count, kept=True).tolist()
+                given[of.position] += taken(sequences, of, count)
             if rng.random() < 0.3:
                 sequences.close(kept)
         except PowerLoss:
@@ -70,9 +77,10 @@ def _check_losses_of_power(seed: int) -> int:
         files = files.crash(rng) if rng.random() < 0.7 else files.kill()
         files.faults = Faults()
     for of in kept:
-        last = Sequences(Durability(files)).take(of, "last", 1, kept=True)
+        sequences = Sequences(Durability(files))
+        sequences.begin([of])
+        values = [*given[of.position], *taken(sequences, of, 1)]
         files = files.kill()
-        values = [*given[of.position], *last.tolist()]
         assert len(set(values)) == len(values), f"seed {seed}"
         assert values == sorted(values, reverse=of.increment < 0), f"seed {seed}"
     return sum(map(len, given.values()))
@@ -86,13 +94,13 @@ def test_a_loss_of_power_gives_no_value_again() -> None:
 def test_a_block_costs_one_write_and_a_bulk_insert_is_one_block() -> None:
     durability = Durability(TornFiles(random.Random(0)))
     sequences, of = Sequences(durability), counting("a")
+    sequences.begin([of])
     before = durability.group.groups
-    for _ in range(33):
-        sequences.take(of, "a", 1, kept=True)
+    assert [taken(sequences, of, 1) for _ in range(33)] == [[n] for n in range(1, 34)]
     assert durability.group.groups == before + 1
-    assert sequences.take(of, "a", 1, kept=True).tolist() == [34]
+    assert taken(sequences, of, 1) == [34]
     assert durability.group.groups == before + 2
-    assert sequences.take(of, "a", 100_000, kept=True)[-1] == 100_034
+    assert taken(sequences, of, 100_000)[-1] == 100_034
     assert durability.group.groups == before + 3
     durability.close()
 

@@ -274,11 +274,11 @@ def commit_with_definitions(
 
 def _stored(engine: Engine, base: CatalogSnapshot, changed: CatalogSnapshot) -> Changes:
     """What the directory of the database is told of the definitions."""
+    before, after = _positions(base), _positions(changed)
+    begun = engine.sequences.begin(of for key, of in after.items() if key not in before)
     if engine.durability is None:
         return Changes()
     found = catalog_changes(base, changed, engine.catalog.next_id)
-    before, after = _positions(base), _positions(changed)
-    begun = engine.sequences.documents(of for key, of in after.items() if key not in before)
     ended = tuple(SEQUENCE_DOCUMENTS + key for key in before if key not in after)
     return replace(found, put={**found.put, **begun}, removed=(*found.removed, *ended))
 

@@ -125,6 +125,7 @@ def _restore(engine: Engine, durability: Durability, found: CatalogSnapshot) -> 
     for item in maintained:
         there = there.with_item(item)
         make(engine, item, there.view((item.schema,)), durability.newest, since=seen.get(item.cluster))
+    engine.sequences.begin(item.sequence for item in items if item.sequence is not None)
     engine.catalog.restore(found, next_id_of(durability.documents))
 
 

@@ -7,7 +7,8 @@ on behind the block.  Closing the database writes where each one stands, so that
 Invariants:
 I1  every value given out of a kept sequence is at or before the one in its document, as the sequence counts;
 I2  a block ends before the sequence begins anew (CYCLE);
-I3  after ``close`` nothing is given out.
+I3  after ``close`` nothing is given out;
+I4  a position that is no more (dropped, or begun anew under another key) is never made again.
 
 Locks: each counter's own, which is held while a block is made safe: only who wants values of that sequence waits.  It
 comes before the directory's locks, and after no lock but the database's commit lock, under which a definition writes
@@ -81,7 +82,9 @@ class Sequences:
 
     def look(self, key: str, first: int) -> Position:
         """Where the sequence stands.  ``first``: where it begins."""
-        return self._counter(key, first).position
+        with self._lock:
+            found = self._counters.get(key)
+        return Position(first, False) if found is None else found.position
 
     def shown(self, call: Call) -> Literal:
         """What one of ``SEQUENCE_LOOKS`` gives: of the position that goes by the key, begins at, and counts by …"""
@@ -95,13 +98,15 @@ class Sequences:
             case _:
                 return Literal(at.called, BOOLEAN)
 
-    def take(self, of: SequenceDef, name: str, count: int, *, kept: bool) -> Int64s:
-        """The next ``count`` values.  ``kept``: the sequence is in the catalog that a crash leaves.
+    def take(self, of: SequenceDef, name: str, count: int, *, kept: bool) -> Int64s | None:
+        """The next ``count`` values; None if that position is no more.
 
-        2200H if there are not so many, and then none is left.  Raises what keeps a block from being written (53100 …);
-        then nothing was given out.
+        ``kept``: the sequence is in the catalog that a crash leaves.  2200H if there are not so many, and then none is
+        left.  Raises what keeps a block from being written (53100 …); then nothing was given out.
         """
-        counter = self._counter(of.position, of.first)
+        counter = self._counter(of, kept=kept)
+        if counter is None:
+            return None
         with counter.lock:
             self._check_open()
             at = counter.position
@@ -118,24 +123,31 @@ class Sequences:
             counter.position = last._replace(end=end)
             return _values(of, at, count)
 
-    def set(self, of: SequenceDef, name: str, value: int, *, called: bool, kept: bool) -> None:
-        """22003 for a value out of its bounds."""
+    def set(self, of: SequenceDef, name: str, value: int, *, called: bool, kept: bool) -> bool:
+        """False if that position is no more.  22003 for a value out of its bounds."""
         if not of.minimum <= value <= of.maximum:
             bounds = f"({of.minimum}..{of.maximum})"
             raise make_error("22003", f'setval: value {value} is out of bounds for sequence "{name}" {bounds}')
-        counter = self._counter(of.position, of.first)
+        counter = self._counter(of, kept=kept)
+        if counter is None:
+            return False
         with counter.lock:
             self._check_open()
             position = Position(value, called)
             if kept:
                 self._keep({of.position: position})
             counter.position = position
+        return True
 
-    def documents(self, begun: Iterable[SequenceDef]) -> dict[str, bytes]:
-        """Of sequences that a commit brings into the catalog.  The next values of each begin another block."""
+    def begin(self, begun: Iterable[SequenceDef]) -> dict[str, bytes]:
+        """Makes the positions, with their documents, of sequences that a commit brings into the catalog.
+
+        The next values of each begin another block.
+        """
         found = {}
         for of in begun:
-            counter = self._counter(of.position, of.first)
+            counter = self._counter(of, kept=False)
+            assert counter is not None, "it was made"
             with counter.lock:
                 counter.position = counter.position._replace(end=None)
                 found[SEQUENCE_DOCUMENTS + of.position] = _written(counter.position)
@@ -153,7 +165,9 @@ class Sequences:
             self._closed = True
         positions = {}
         for of in kept:
-            counter = self._counter(of.position, of.first)
+            counter = self._counter(of, kept=True)
+            if counter is None:
+                continue
             with counter.lock:
                 if counter.position.end not in (None, counter.position.last):
                     positions[of.position] = counter.position
@@ -164,11 +178,12 @@ class Sequences:
         except Error as problem:
             _log.warning("some values of sequences are skipped when the database is opened again: %s", problem.message)
 
-    def _counter(self, key: str, first: int) -> _Counter:
+    def _counter(self, of: SequenceDef, *, kept: bool) -> _Counter | None:
+        """One that is not kept is made when it is first asked for."""
         with self._lock:
-            found = self._counters.get(key)
-            if found is None:
-                found = self._counters[key] = _Counter(Position(first, False))
+            found = self._counters.get(of.position)
+            if found is None and not kept:
+                found = self._counters[of.position] = _Counter(Position(of.first, False))
             return found
 
     def _check_open(self) -> None:

@@ -48,8 +48,10 @@ class SessionSequences:
         self._check_writable(transaction, "nextval()")
         if not of_identity:
             self._role().check_one_of(item, ("USAGE", "UPDATE"))
-        definition, kept = self._definition(transaction, item)
-        values = self._engine.sequences.take(definition, item.name, count, kept=kept)
+        values: Int64s | None = None
+        while values is None:  # until it does not begin anew meanwhile
+            definition, kept = self._definition(transaction, item)
+            values = self._engine.sequences.take(definition, item.name, count, kept=kept)
         self._given[item.id], self._last = int(values[-1]), item.id
         return values
 
@@ -71,8 +73,10 @@ class SessionSequences:
     def set_value(self, transaction: Transaction, item: CatalogItem, value: int, *, called: bool) -> None:
         self._check_writable(transaction, "setval()")
         self._role().check_one_of(item, ("UPDATE",))
-        definition, kept = self._definition(transaction, item)
-        self._engine.sequences.set(definition, item.name, value, called=called, kept=kept)
+        done = False
+        while not done:
+            definition, kept = self._definition(transaction, item)
+            done = self._engine.sequences.set(definition, item.name, value, called=called, kept=kept)
         if called:
             self._given[item.id] = value
 
@@ -83,14 +87,16 @@ class SessionSequences:
     def _definition(self, transaction: Transaction, item: CatalogItem) -> tuple[SequenceDef, bool]:
         """How it counts now, or will when the transaction has changed it; and whether a crash leaves it.  40001."""
         newest = self._engine.catalog.snapshot().by_id.get(item.id)
+        there = None if newest is None else newest.sequence
         own = transaction.catalog
-        if own is not None and own.draft and item.id in own.by_id:
-            mine = own.by_id[item.id].sequence
-            assert mine is not None
-            there = newest.sequence if newest is not None else None
-            return mine, there is not None and there.position == mine.position
-        if newest is None or newest.sequence is None:
-            raise make_error(
-                "40001", "a sequence of the statement was dropped meanwhile", hint="Retry the transaction."
-            )
-        return newest.sequence, True
+        mine = own.by_id[item.id].sequence if own is not None and own.draft and item.id in own.by_id else None
+        if own is not None and mine is not None:
+            restarted = {definition.id for definition in transaction.definitions}
+            if item.id in own.unbuilt or mine.position.partition(".")[0] in restarted:
+                return mine, False
+            if there is not None and there.position == mine.position:
+                return mine, True
+        if there is None:
+            gone = "a sequence of the statement was dropped meanwhile"
+            raise make_error("40001", gone, hint="Retry the transaction.")
+        return there, True
