@@ -78,7 +78,8 @@ from eddyline.trace.point_probe import Found, PointProbe
 
 __all__ = ["Worker"]
 
-_MERGE_FUEL_ROWS = 16_384
+#: one slice of merging in idle time, which a commit or a read that comes meanwhile waits for
+_MERGE_FUEL_ROWS = 4_096
 
 
 class Worker:
