@@ -275,3 +275,22 @@ def test_what_is_reached_is_what_a_walk_reaches(db: eddyline.Connection, seed: i
     assert sorted(ids(db, query, [start])) == sorted(reached)
     every = "WITH RECURSIVE r(a, n) AS (SELECT a, b FROM arcs UNION SELECT r.a, arcs.b FROM arcs JOIN r ON arcs.a = n) "
     assert sorted(ids(db, every + "SELECT n FROM r WHERE a = $1 UNION SELECT $1::int", [start])) == sorted(reached)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "WITH r(n) AS (SELECT 1 UNION ALL SELECT n FROM r) SELECT n FROM r",
+        "WITH a AS (SELECT * FROM r), r AS (SELECT 1) SELECT * FROM a",
+        "WITH a AS (SELECT (SELECT 1 FROM r)), r AS (SELECT 1) SELECT * FROM a",
+    ],
+)
+def test_a_forgotten_recursive_is_told(plain: eddyline.Connection, query: str) -> None:
+    with pytest.raises(eddyline.ProgrammingError) as caught:
+        plain.execute(query)
+    assert (caught.value.sqlstate, caught.value.message) == ("42P01", 'relation "r" does not exist')
+    assert caught.value.detail is not None and caught.value.detail.startswith('There is a WITH item named "r"')
+    assert caught.value.hint is not None and "WITH RECURSIVE" in caught.value.hint
+    with pytest.raises(eddyline.ProgrammingError) as unrelated:
+        plain.execute("WITH a AS (SELECT 1), b AS (SELECT * FROM r) SELECT * FROM b")
+    assert unrelated.value.detail is None

@@ -142,6 +142,8 @@ class Context:
     scope: Scope
     block: Block
     ctes: Mapping[str, CteEntry]
+    #: names of WITH queries that cannot be referred to yet
+    later: frozenset[str] = frozenset()
 
     def within(self, scope: Scope) -> Context:
         return replace(self, scope=scope)

@@ -36,9 +36,10 @@ def bind_ctes(clause: AstNode, context: Context, bind_arm: BindArm) -> tuple[Con
                 check_recursion(item.node, context.binding.locate)
     known: Mapping[str, CteEntry] = context.ctes
     found: list[Cte] = []
-    for item in items:
+    for number, item in enumerate(items):
+        later = context.later if clause.recursive else context.later | {other.name for other in items[number:]}
         bind = _bind_recursive if item.recursive else _bind_plain
-        cte, names = bind(item.node, replace(context, ctes=known), bind_arm)
+        cte, names = bind(item.node, replace(context, ctes=known, later=later), bind_arm)
         known = {**known, item.name: CteEntry(cte, names)}
         found.append(cte)
     return replace(context, ctes=known), tuple(found)

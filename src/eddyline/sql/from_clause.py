@@ -103,7 +103,13 @@ def table_item(node: AstNode, context: Context) -> CatalogItem:
     position = context.at(node)
     item = context.binding.catalog.resolve(node.schemaname or None, node.relname)
     if item is None:
-        raise no_such_relation(node, position)
+        missing = no_such_relation(node, position)
+        if not node.schemaname and node.relname in context.later:
+            missing.detail = (
+                f'There is a WITH item named "{node.relname}", but it cannot be referenced from this part of the query.'
+            )
+            missing.hint = "Use WITH RECURSIVE, or re-order the WITH items to remove forward references."
+        raise missing
     if item.kind is ItemKind.INDEX:
         raise make_error("42809", f'"{item.name}" is an index', position=position)
     return item
