@@ -120,18 +120,18 @@ def test_a_reader_that_opens_while_a_commit_is_routed_misses_nothing(monkeypatch
     store = _store()
     store.open_source("t", Time(0), 1, Selection(0, BIGINT, (1,)))
     late: list[SourceReader] = []
-    routed = TableStore._routes
+    routed = FollowerQueues._routes
 
-    def routes(self: TableStore, collection: object) -> object:
-        found = routed(self, collection)  # type: ignore[arg-type]  # the collection is the store's own
+    def routes(self: FollowerQueues, collection: Collection) -> Routes:
+        found = routed(self, collection)
         if not late:
             # As if another thread came between the routing and the commit's publication.
             late.append(None)  # type: ignore[arg-type]  # keeps this from happening again
             self._state.release()
-            late[0] = self.open_source("t", Time(0), 1, Selection(0, BIGINT, (2,)))[0]
+            late[0] = store.open_source("t", Time(0), 1, Selection(0, BIGINT, (2,)))[0]
             self._state.acquire()
         return found
 
-    monkeypatch.setattr(TableStore, "_routes", routes)
+    monkeypatch.setattr(FollowerQueues, "_routes", routes)
     store.append({"t": _batch([(1, "a"), (2, "b")])}, Time(1))
     assert _drain(late[0]) == [(2, "b")]

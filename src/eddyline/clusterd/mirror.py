@@ -22,9 +22,11 @@ import logging
 import threading
 import time as wall
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
 
 from eddyline.protocol.handshake import Seen
 from eddyline.protocol.messages import RowBatch
@@ -47,10 +49,11 @@ from eddyline.repr.batch import Batch
 from eddyline.repr.holds import Holds
 from eddyline.repr.rowerror import ERR_TYPES
 from eddyline.repr.time import EMPTY, MIN_TIME, Frontier, Time
-from eddyline.storage.collection import Collection, CollectionKind, Commit, Follower
+from eddyline.storage.collection import Collection, CollectionKind
+from eddyline.storage.followers import FollowerQueues
 from eddyline.storage.reader import Reader
-from eddyline.storage.routes import Delivery, Routes
 from eddyline.storage.selection import selected_hashes
+from eddyline.storage.settling import Settling
 from eddyline.storage.watchers import Watchers
 from eddyline.trace.hasher import Hasher
 
@@ -96,6 +99,7 @@ class _Shares:
         token: int,
         count: int,
         selection: Selection | None,
+        hashes: npt.NDArray[np.uint64] | None,
         key: tuple[int, ...] | None,
     ) -> None:
         self.store = store
@@ -103,6 +107,8 @@ class _Shares:
         self.token = token
         self.count = count
         self.selection = selection
+        #: of what is selected
+        self.hashes = hashes
         self.key = key
         #: the faces of ``readers`` that the runtime knows
         self.faces: tuple[_MirrorReader, ...] = tuple(_MirrorReader(self, i) for i in range(count))
@@ -153,9 +159,10 @@ class _MirrorReader:
 
 
 class MirrorStore:
-    """``protocol.sources.Storage`` and ``storage.reader.CommitQueues``.
+    """``protocol.sources.Storage``.
 
-    ``backlog_rows``: what steady dataflows may leave unread before ``receive`` waits, and with it the connection.
+    ``backlog_rows``, ``backlog_bytes``: what steady dataflows may leave unread before ``receive`` waits, and with it
+    the connection.
     ``linger_seconds``: how long a mirror without readers is kept.
     """
 
@@ -165,29 +172,33 @@ class MirrorStore:
         *,
         retention_us: int = 1_000_000,
         backlog_rows: int = 4_000_000,
+        backlog_bytes: int = 512 * 1024 * 1024,
         linger_seconds: float = 60.0,
         clock: Callable[[], float] = wall.monotonic,
     ) -> None:
         self._hasher = hasher
         self._retention_us = retention_us
-        self._backlog_rows = backlog_rows
         self._linger_seconds = linger_seconds
         self._clock = clock
         self._state = threading.Lock()
-        self._capacity = threading.Condition(self._state)
+        self._followers = FollowerQueues(
+            self._state,
+            hasher,
+            upper=lambda collection: collection.upper,
+            backlog_rows=backlog_rows,
+            backlog_bytes=backlog_bytes,
+        )
+        self._settling = Settling(self._state, self._advance_since)
         # All guarded by _state.
         self._send: Callable[[StorageRequest], None] | None = None
         self._mirrors: dict[int, _Mirror] = {}
         self._current: dict[str, _Mirror] = {}
-        self._unread: set[Collection] = set()
-        self._unsettled: dict[_Mirror, None] = {}
         self._uppers: dict[str, Frontier] = {}
         self._unwritten: dict[str, deque[StageView | WriteView]] = {}
         #: views that an earlier storage had the beginning of
         self._disowned: set[str] = set()
         self._watchers = Watchers(self._state)
         self._tokens = 0
-        self._closed = False
         # The receiving thread's: what was changed in tables since a time was last closed.
         self._changed: set[str] = set()
         self._touched: dict[SourceReader, None] = {}
@@ -259,11 +270,11 @@ class MirrorStore:
     def _give_up(self, mirror: _Mirror) -> None:
         """Needs ``_state``."""
         self._mirrors.pop(mirror.number, None)
-        self._unsettled.pop(mirror, None)
         if self._current.get(mirror.id) is mirror:
             del self._current[mirror.id]
         if mirror.collection is not None:
-            self._unread.discard(mirror.collection)
+            self._followers.drop(mirror.collection)
+            self._settling.drop(mirror.collection)
         if self._send is not None:
             self._send(Unfollow(mirror.number))
 
@@ -290,7 +301,7 @@ class MirrorStore:
                 self._view_written(update)
             case FollowRefused():
                 self._refused(update)
-        self._wait_capacity()
+        self._followers.wait_capacity(None)  # the connection comes to wait, and with it whoever writes
 
     def _following(self, update: Following) -> None:
         with self._state:
@@ -365,16 +376,15 @@ class MirrorStore:
         bound = upper if upper != EMPTY else Frontier(max([collection.oks.upper, collection.errs.upper, *latest]))
         commit = dataclasses.replace(collection.write(rows, errors, bound), upper=upper)
         newest = commit.newest()
-        with self._routed(collection, commit) as deliveries:
-            touched = self._enqueue(collection, deliveries)
+        with self._followers.publishing([(collection, commit)]) as touched:
             collection.last_write = max(collection.last_write, newest)
             collection.upper = max(collection.upper, upper)
             mirror.ready = mirror.live = True
             self._remember(mirror.id, collection.upper)
-            self._unsettled[mirror] = None
             since = self._advance_since(collection)
         if since is not None:
             collection.compact(since)
+        self._settling.add(collection)
         return Committed(frozenset((mirror.id,)), touched, commit.row_count())
 
     def _close_times(self, update: TimesClosed) -> None:
@@ -394,43 +404,11 @@ class MirrorStore:
     def _remember(self, id: str, upper: Frontier) -> None:
         self._uppers[id] = max(upper, self._uppers.get(id, upper))
 
-    @contextmanager
-    def _routed(self, collection: Collection, commit: Commit) -> Iterator[list[Delivery]]:
-        """What each follower gets of the commit, with ``_state`` held, as of whoever follows at this moment."""
-        while True:
-            with self._state:
-                routes = collection.routes
-                if routes is None or routes.version != collection.follower_version:
-                    routes = Routes(collection.follower_version, list(collection.followers), collection.types)
-                    collection.routes = routes
-            deliveries = routes.deliveries(commit, self._hasher)
-            with self._state:
-                if collection.follower_version == routes.version:
-                    yield deliveries
-                    return
-
-    def _enqueue(self, collection: Collection, deliveries: list[Delivery]) -> list[SourceReader]:
-        """Queues what each follower gets; the selective readers among them.  Needs ``_state``."""
-        touched: list[SourceReader] = []
-        for follower, commit in deliveries:
-            follower.commits.append(commit)
-            follower.rows += commit.row_count()
-            follower.bytes += commit.size_bytes
-            collection.behind.add(follower)
-            self._unread.add(collection)
-            if follower.selection is not None and follower.reader is not None:
-                touched.append(follower.reader)
-        return touched
-
     def _advance_since(self, collection: Collection) -> Frontier | None:
         """As far as the last write at most: strict reads are at its time, however long ago.  Needs ``_state``."""
         behind = collection.since if collection.upper == EMPTY else Frontier(collection.upper - 1 - self._retention_us)
         held = collection.holds.least()
-        target = min(behind, Frontier(collection.last_write), behind if held is None else held)
-        if target <= collection.since:
-            return None
-        collection.since = target
-        return target
+        return collection.raise_since(min(behind, Frontier(collection.last_write), behind if held is None else held))
 
     # -- reading --------------------------------------------------------------------------------------------------
 
@@ -443,6 +421,7 @@ class MirrorStore:
         key: tuple[int, ...] | None = None,
     ) -> Sequence[SourceReader]:
         """See ``protocol.sources.Storage``; what the mirror lacks comes later."""
+        hashes = None if selection is None else selected_hashes(selection, self._hasher)
         with self._state:
             mirror = self._current.get(id)
             if mirror is None or as_of < (mirror.as_of if mirror.collection is None else mirror.collection.since):
@@ -453,7 +432,7 @@ class MirrorStore:
             self._tokens += 1
             mirror.holds.put(self._tokens, Frontier(as_of))
             mirror.readers += readers
-            return _Shares(self, mirror, self._tokens, readers, selection, key).faces
+            return _Shares(self, mirror, self._tokens, readers, selection, hashes, key).faces
 
     def attach(self, shares: _Shares) -> Sequence[Reader] | None:
         """For readers only: all readers of the shares once the mirror is ready."""
@@ -461,22 +440,10 @@ class MirrorStore:
             mirror = shares.mirror
             if shares.readers is not None or not mirror.ready or mirror.collection is None:
                 return shares.readers
-            collection, selection = mirror.collection, shares.selection
-            hashes = None if selection is None else selected_hashes(selection, self._hasher)
-            followers = [Follower(selection, hashes) for _ in range(shares.count)]
-            snapshots, upper = collection.snapshots(), collection.upper
-            for follower, face in zip(followers, shares.faces, strict=True):
-                follower.reader = face
-                collection.followers[follower] = None
-            collection.follower_version += 1
             mirror.holds.discard(shares.token)  # the snapshots answer for ever
-            shares.readers = tuple(
-                Reader(
-                    self, collection, f, snapshots=snapshots, upper=upper,
-                    index=i, count=shares.count, hasher=self._hasher, key=shares.key,
-                )
-                for i, f in enumerate(followers)
-            )  # fmt: skip
+            shares.readers = self._followers.follow(
+                mirror.collection, shares.count, shares.selection, shares.hashes, shares.key, shares.faces
+            )
             return shares.readers
 
     def leave(self, shares: _Shares) -> None:
@@ -492,54 +459,6 @@ class MirrorStore:
                 self._give_up(mirror)
             else:
                 self._try_again(mirror)
-
-    def take(self, collection: Collection, follower: Follower, max_rows: int) -> tuple[list[Commit], Frontier]:
-        """See ``storage.reader.CommitQueues``."""
-        with self._state:
-            taken: list[Commit] = []
-            rows = 0
-            while follower.commits and (not taken or rows + follower.commits[0].row_count() <= max_rows):
-                commit = follower.commits.popleft()
-                taken.append(commit)
-                rows += commit.row_count()
-                follower.rows -= commit.row_count()
-                follower.bytes -= commit.size_bytes
-            if taken:
-                self._settle(collection, follower)
-            return taken, taken[-1].upper if follower.commits else collection.upper
-
-    def queued(self, collection: Collection, follower: Follower) -> tuple[bool, Frontier]:
-        with self._state:
-            return bool(follower.commits), collection.upper
-
-    def set_steady(self, follower: Follower) -> None:
-        with self._state:
-            follower.steady = True
-
-    def detach(self, collection: Collection, follower: Follower) -> None:
-        with self._state:
-            if follower in collection.followers:
-                del collection.followers[follower]
-                collection.follower_version += 1
-            follower.commits.clear()
-            self._settle(collection, follower)
-
-    def _settle(self, collection: Collection, follower: Follower) -> None:
-        if not follower.commits:
-            collection.behind.discard(follower)
-        if not collection.behind:
-            self._unread.discard(collection)
-        self._capacity.notify_all()
-
-    def _wait_capacity(self) -> None:
-        """The connection comes to wait, and with it whoever writes."""
-
-        def room() -> bool:
-            steady = (max((f.rows for f in c.behind if f.steady), default=0) for c in self._unread)
-            return self._closed or sum(steady) <= self._backlog_rows
-
-        with self._state:
-            self._capacity.wait_for(room)
 
     # -- views that are written here ------------------------------------------------------------------------------
 
@@ -596,29 +515,10 @@ class MirrorStore:
         return self._watchers.add(callback)
 
     def work(self, fuel_rows: int) -> bool:
-        """See ``protocol.sources.Storage``."""
-        with self._state:
-            mirrors = list(self._unsettled)
-        for mirror in mirrors:
-            collection = mirror.collection
-            if collection is None or not collection.turn.acquire(blocking=False):
-                continue
-            try:
-                with self._state:
-                    since = self._advance_since(collection)
-                if since is not None:
-                    collection.compact(since)
-                if collection.work(fuel_rows):
-                    return True
-                with self._state:
-                    if collection.since >= collection.last_write:
-                        self._unsettled.pop(mirror, None)
-            finally:
-                collection.turn.release()
-        return False
+        """See ``protocol.sources.Storage``, and ``Settling.work``."""
+        return self._settling.work(fuel_rows)
 
     def close(self) -> None:
         """Ends whoever waits in ``receive``."""
         with self._state:
-            self._closed = True
-            self._capacity.notify_all()
+            self._followers.close()

@@ -228,6 +228,16 @@ class Collection:
             self.unmerged = self.errs.work(fuel_rows) or more
         return self.unmerged
 
+    def raise_since(self, target: Frontier) -> Frontier | None:
+        """Raises the since to ``target``, which holds allow, and gives it if that is a rise.  Needs the state lock.
+
+        Then the traces are to be told, by ``compact``.
+        """
+        if target <= self.since:
+            return None
+        self.since = target
+        return target
+
     def snapshots(self) -> tuple[Snapshot, Snapshot]:
         """Rows and errors as they are in the traces, perhaps past the published upper."""
         return self.oks.snapshot(), self.errs.snapshot()

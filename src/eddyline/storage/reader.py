@@ -19,7 +19,7 @@ __all__ = ["CommitQueues", "Reader"]
 
 
 class CommitQueues(Protocol):
-    """The side of the store that readers use."""
+    """The side of ``FollowerQueues`` that readers use."""
 
     def take(self, collection: Collection, follower: Follower, max_rows: int) -> tuple[list[Commit], Frontier]: ...
 

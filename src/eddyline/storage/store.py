@@ -21,9 +21,7 @@ from __future__ import annotations
 import dataclasses
 import logging
 import threading
-import time as wall
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
@@ -37,11 +35,12 @@ from eddyline.repr.rowerror import ERR_TYPES, first_row_error
 from eddyline.repr.time import EMPTY, MIN_TIME, Frontier, Time
 from eddyline.repr.types import SqlType
 from eddyline.storage.checks import check_append
-from eddyline.storage.collection import Collection, CollectionKind, Commit, Follower
+from eddyline.storage.collection import Collection, CollectionKind, Commit
+from eddyline.storage.followers import FollowerQueues
 from eddyline.storage.hash_slices import hash_slices
 from eddyline.storage.reader import Reader
-from eddyline.storage.routes import Delivery, Routes
 from eddyline.storage.selection import selected_hashes
+from eddyline.storage.settling import Settling
 from eddyline.storage.watchers import Watchers
 from eddyline.trace.hasher import Hasher
 from eddyline.trace.point_probe import Found, PointProbe
@@ -129,24 +128,21 @@ class TableStore:
     ) -> None:
         self._hasher = hasher
         self._retention_us = retention_us
-        self._backlog_rows = backlog_rows
-        self._backlog_bytes = backlog_bytes
         #: times up to it are an earlier program's; set before anybody else has the store
         self.inherited = Time(0)
         self._commit = threading.Lock()
         self._state = threading.Lock()
-        self._capacity = threading.Condition(self._state)
+        self._followers = FollowerQueues(
+            self._state, hasher, upper=self._upper, backlog_rows=backlog_rows, backlog_bytes=backlog_bytes
+        )
+        self._settling = Settling(self._state, self._advance_since)
         # All guarded by _state.
         self._collections: dict[str, Collection] = {}
-        self._unsettled: dict[Collection, None] = {}  # those with something to fold or merge, in the order of writing
-        self._unread: set[Collection] = set()  # those with a follower that has commits queued
         self._tables_upper = Frontier(MIN_TIME)
         self._prepared_upper = Frontier(MIN_TIME)  # one past the newest commit that is prepared
         self._watchers = Watchers(self._state)
         self._next_token = 0
         self._holds_of_all = Holds()
-        self._work_from = 0
-        self._closed = False
 
     # -- collections ----------------------------------------------------------------------------------------------
 
@@ -189,10 +185,8 @@ class TableStore:
         with self._state:
             collection = self._collections.pop(id, None)
             if collection is not None:
-                collection.dropped = True
-                self._unread.discard(collection)
-                self._unsettled.pop(collection, None)
-                self._capacity.notify_all()
+                self._followers.drop(collection)
+                self._settling.drop(collection)
 
     def __contains__(self, id: str) -> bool:
         with self._state:
@@ -336,11 +330,7 @@ class TableStore:
             bounds.append(Frontier(upper - 1 - self._retention_us))
         elif not collection.holds:
             return None  # complete for ever, it has no newest time to trail: only its readers say how far it may go
-        target = min(bounds)
-        if target <= collection.since:
-            return None
-        collection.since = target
-        return target
+        return collection.raise_since(min(bounds))
 
     # -- writing --------------------------------------------------------------------------------------------------
 
@@ -407,7 +397,7 @@ class TableStore:
                 collection.take_back(part, prepared.time)
             with self._state:
                 collection.last_prepared = collection.last_write
-            self._unsettle(collection)
+            self._settling.add(collection)
 
     def restore(self, rows: Iterable[tuple[str, Batch]], newest: Time, *, since: Time | None = None) -> None:
         """Fills the tables, which are empty and unread, from parts in any order, and closes ``newest``, the last time.
@@ -443,7 +433,7 @@ class TableStore:
             collection.work(4 * _RESTORED_ROWS)
         with self._state:
             collection.last_write = collection.last_prepared = max(collection.last_write, last)
-        self._unsettle(collection)
+        self._settling.add(collection)
 
     def stored_rows(self, id: str) -> tuple[Time, Iterator[Batch]] | None:
         """All rows of a table at the newest visible commit, and its time; None if there is no such table.
@@ -467,8 +457,7 @@ class TableStore:
     def _publish(self, written: list[tuple[Collection, Commit]], time: Time) -> list[SourceReader]:
         """Makes the commit visible; returns the selective readers that it touches."""
         moved: list[tuple[Collection, Frontier]] = []
-        with self._routed(written) as deliveries:
-            touched = self._enqueue(deliveries)
+        with self._followers.publishing(written) as touched:
             for collection, _ in written:
                 collection.last_write = time
             self._tables_upper = Frontier(time + 1)
@@ -480,14 +469,8 @@ class TableStore:
             with collection.turn:
                 collection.compact(since)
         for collection, _ in written:
-            self._unsettle(collection)
+            self._settling.add(collection)
         return touched
-
-    def _unsettle(self, collection: Collection) -> None:
-        """Has ``work`` look at the collection.  After its traces were changed."""
-        with self._state:
-            if not collection.dropped:
-                self._unsettled[collection] = None
 
     def begin_view(self, id: str, writer: object = None) -> None:
         """See ``protocol.sources.Storage``."""
@@ -530,58 +513,15 @@ class TableStore:
             parts = (*staged, commit)
             # Found before the lock is taken: it reads every time of a batch.
             newest = max(part.newest() for part in parts)
-            with self._routed([(collection, part) for part in parts]) as deliveries:
-                touched = self._enqueue(deliveries)
+            with self._followers.publishing([(collection, part) for part in parts]) as touched:
                 collection.last_write = max(collection.last_write, newest)
                 collection.upper = upper
                 since = self._advance_since(collection)
             collection.stages.passed(upper)
             if since is not None:
                 collection.compact(since)
-        self._unsettle(collection)
+        self._settling.add(collection)
         self._watchers.notify(Committed(frozenset((id,)), touched, sum(part.row_count() for part in parts)))
-
-    @contextmanager
-    def _routed(self, written: Sequence[tuple[Collection, Commit]]) -> Iterator[list[tuple[Collection, Delivery]]]:
-        """What each follower gets of the commits, with ``_state`` held, as of whoever follows at this moment.
-
-        It is found without the lock; whoever comes meanwhile makes it be found again.
-        """
-        while True:
-            with self._state:
-                routes = [self._routes(collection) for collection, _ in written]
-            deliveries = [
-                (collection, delivery)
-                for (collection, commit), route in zip(written, routes, strict=True)
-                for delivery in route.deliveries(commit, self._hasher)
-            ]
-            with self._state:
-                current = (c.follower_version == r.version for (c, _), r in zip(written, routes, strict=True))
-                if all(current):
-                    yield deliveries
-                    return
-
-    def _routes(self, collection: Collection) -> Routes:
-        """O(followers) after a change of theirs.  Needs ``_state``."""
-        routes = collection.routes
-        if routes is None or routes.version != collection.follower_version:
-            routes = Routes(collection.follower_version, list(collection.followers), collection.types)
-            collection.routes = routes
-        return routes
-
-    def _enqueue(self, deliveries: Iterable[tuple[Collection, Delivery]]) -> list[SourceReader]:
-        """Queues what each follower gets; the selective readers among them.  Needs ``_state``."""
-        touched: list[SourceReader] = []
-        for collection, (follower, commit) in deliveries:
-            follower.commits.append(commit)
-            follower.rows += commit.row_count()
-            follower.bytes += commit.size_bytes
-            if not collection.dropped:
-                collection.behind.add(follower)
-                self._unread.add(collection)
-            if follower.selection is not None and follower.reader is not None:
-                touched.append(follower.reader)
-        return touched
 
     # -- reading --------------------------------------------------------------------------------------------------
 
@@ -633,127 +573,24 @@ class TableStore:
         """See ``protocol.sources.Storage``.  O(runs)."""
         collection = self._collection(id)
         hashes = None if selection is None else selected_hashes(selection, self._hasher)
-        followers = [Follower(selection, hashes) for _ in range(readers)]
         with self._state:
             if as_of < collection.since:
                 raise make_error("XX000", f"source {id} is read at {as_of}, below its since {collection.since}")
-            snapshots = collection.snapshots()
-            upper = self._upper(collection)
-            opened = tuple(
-                Reader(
-                    self, collection, follower, snapshots=snapshots, upper=upper,
-                    index=i, count=readers, hasher=self._hasher, key=key,
-                )
-                for i, follower in enumerate(followers)
-            )  # fmt: skip
-            for follower, reader in zip(followers, opened, strict=True):
-                follower.reader = reader
-                collection.followers[follower] = None
-            collection.follower_version += 1
-        return opened
-
-    def take(self, collection: Collection, follower: Follower, max_rows: int) -> tuple[list[Commit], Frontier]:
-        """The next queued commits, about ``max_rows`` rows (at least one commit), and the frontier behind them."""
-        with self._state:
-            taken: list[Commit] = []
-            rows = 0
-            while follower.commits and (not taken or rows + follower.commits[0].row_count() <= max_rows):
-                commit = follower.commits.popleft()
-                taken.append(commit)
-                rows += commit.row_count()
-                follower.rows -= commit.row_count()
-                follower.bytes -= commit.size_bytes
-            if taken:
-                self._settle_unread(collection, follower)
-                self._capacity.notify_all()
-            upper = taken[-1].upper if follower.commits else self._upper(collection)
-            return taken, upper
-
-    def queued(self, collection: Collection, follower: Follower) -> tuple[bool, Frontier]:
-        """Whether commits are queued, and the collection's upper."""
-        with self._state:
-            return bool(follower.commits), self._upper(collection)
-
-    def set_steady(self, follower: Follower) -> None:
-        with self._state:
-            follower.steady = True
-
-    def detach(self, collection: Collection, follower: Follower) -> None:
-        with self._state:
-            if follower in collection.followers:
-                del collection.followers[follower]
-                collection.follower_version += 1
-            follower.commits.clear()
-            self._settle_unread(collection, follower)
-            self._capacity.notify_all()
-
-    def _settle_unread(self, collection: Collection, follower: Follower) -> None:
-        if not follower.commits:
-            collection.behind.discard(follower)
-        if not collection.behind:
-            self._unread.discard(collection)
+            return self._followers.follow(collection, readers, selection, hashes, key)
 
     # -- backlog, idle work, watching -----------------------------------------------------------------------------
 
     def backlog(self) -> tuple[int, int]:
-        """(updates, bytes) that the slowest steady reader of a collection has not read, over all tables.
-
-        Readers that still hydrate do not count: what waits for them is in the traces anyway.
-        """
-        with self._state:
-            return self._backlog()
-
-    def _backlog(self) -> tuple[int, int]:
-        """O(readers with something unread): every write asks, also in a database of many idle tables and views."""
-        rows = size = 0
-        for collection in self._unread:
-            steady = [f for f in collection.behind if f.steady]
-            rows += max((f.rows for f in steady), default=0)
-            size += max((f.bytes for f in steady), default=0)
-        return rows, size
+        """As ``FollowerQueues.backlog``, over all tables and views."""
+        return self._followers.backlog()
 
     def wait_capacity(self, timeout: float | None, cancelled: Callable[[], bool] = lambda: False) -> bool:
-        """Waits until the backlog is within its bounds; False after ``timeout`` seconds or when cancelled."""
-        deadline = None if timeout is None else wall.monotonic() + timeout
-        with self._state:
-            while not self._closed:
-                rows, size = self._backlog()
-                if rows <= self._backlog_rows and size <= self._backlog_bytes:
-                    return True
-                remaining = None if deadline is None else deadline - wall.monotonic()
-                if cancelled() or (remaining is not None and remaining <= 0):
-                    return False
-                # Woken by every read; the bound lets a cancellation be seen.
-                self._capacity.wait(0.05 if remaining is None else min(0.05, remaining))
-        return False
+        """As ``FollowerQueues.wait_capacity``."""
+        return self._followers.wait_capacity(timeout, cancelled)
 
     def work(self, fuel_rows: int) -> bool:
-        """Moves since where holds went away and merges runs, one collection per call; True if more is left.
-
-        Skips a collection that is being written.  One that is merged, and whose since has reached its last write, is
-        left alone until the next write: a later since would fold nothing.  O(collections that are not).
-        """
-        with self._state:
-            collections = list(self._unsettled)
-            self._work_from += 1
-            start = self._work_from
-        for i in range(len(collections)):
-            collection = collections[(start + i) % len(collections)]
-            if not collection.turn.acquire(blocking=False):
-                continue
-            try:
-                with self._state:
-                    since = self._advance_since(collection)
-                if since is not None:
-                    collection.compact(since)
-                if collection.work(fuel_rows):
-                    return True
-                with self._state:
-                    if collection.since >= collection.last_write:
-                        self._unsettled.pop(collection, None)
-            finally:
-                collection.turn.release()
-        return False
+        """See ``protocol.sources.Storage``, and ``Settling.work``."""
+        return self._settling.work(fuel_rows)
 
     def watch(self, callback: Callable[[Committed], None]) -> Callable[[], None]:
         """See ``protocol.sources.Storage``."""
@@ -762,8 +599,7 @@ class TableStore:
     def close(self) -> None:
         """Wakes whoever waits for capacity."""
         with self._state:
-            self._closed = True
-            self._capacity.notify_all()
+            self._followers.close()
 
 
 def _since(batch: Batch, frontier: Frontier) -> Batch:
