@@ -13,6 +13,9 @@ from eddyline.repr.batch import Batch
 from eddyline.repr.rowerror import ERR_TYPES
 from eddyline.repr.time import MIN_TIME, Frontier, Time
 from eddyline.repr.types import BIGINT, INTEGER, TEXT
+from eddyline.storage.collection import Collection
+from eddyline.storage.followers import FollowerQueues
+from eddyline.storage.routes import Routes
 from eddyline.storage.store import TableStore
 from eddyline.trace.hasher import Hasher
 

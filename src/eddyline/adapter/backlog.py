@@ -52,6 +52,7 @@ class Backlog:
         self._waiting: deque[SubscribeResponse] = deque()  # guarded by _changed, like the rest
         self._bytes = 0
         self._error: Error | None = None
+        self._look = False  # whoever waits is to look elsewhere
         self._wake: Callable[[], None] | None = None
 
     def on_news(self, wake: Callable[[], None]) -> None:
@@ -86,11 +87,24 @@ class Backlog:
             if self._error is None:
                 self._error = error
             self._changed.notify()
+            wake = self._wake
+        if wake is not None:
+            wake()
 
-    def get(self, timeout: float) -> SubscribeResponse | Error | None:
-        """The next change, or the error that ended it; None after ``timeout`` seconds without."""
+    def look_again(self) -> None:
+        """Ends a wait for changes, or the next one: something else has happened."""
         with self._changed:
-            self._changed.wait_for(lambda: self._waiting or self._error is not None, timeout)
+            self._look = True
+            self._changed.notify()
+            wake = self._wake
+        if wake is not None:
+            wake()
+
+    def get(self, timeout: float | None) -> SubscribeResponse | Error | None:
+        """The next change, or the error that ended it; None after ``timeout`` seconds without, or ``look_again``."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._waiting or self._error is not None or self._look, timeout)
+            self._look = False
             if self._waiting:
                 response = self._waiting.popleft()
                 self._bytes -= _size(response)

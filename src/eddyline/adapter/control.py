@@ -36,12 +36,14 @@ _log = logging.getLogger("eddyline.engine")
 class Feed(NamedTuple):
     """Where a subscription's news goes; called without a lock.  ``reads``: ids of all that it reads, through views.
 
-    ``dropped``: what it reads is gone.  ``fail``: it ends for another reason.
+    ``dropped``: what it reads is gone.  ``fail``: it ends for another reason.  ``look_again``: whoever waits for news
+    is to look at the database: it was closed, or nobody is there who makes any.
     """
 
     take: Callable[[SubscribeResponse], bool]
     dropped: Callable[[CatalogItem], None]
     fail: Callable[[Error], None]
+    look_again: Callable[[], None]
     reads: frozenset[str]
 
 
@@ -92,10 +94,22 @@ class Control:
             with self._answers:
                 waiters = list(self._peeks.values())
                 self._peeks.clear()
+            feeds = list(self.feeds.values())
         self.has_moved()
+        for feed in feeds:
+            feed.look_again()
         for waiter in waiters:
             waiter.fail(make_error("57P01", "the database was closed"))
         return True
+
+    def set_absent(self, replica_id: str, *, absent: bool) -> None:
+        """Whether a replica is not there and soon will not be.  Needs the lock.  O(subscriptions)."""
+        if not absent:
+            self.absentees.discard(replica_id)
+            return
+        self.absentees.add(replica_id)
+        for feed in self.feeds.values():
+            self._effects.add(feed.look_again)
 
     # -- who waits ------------------------------------------------------------------------------------------------
 

@@ -45,11 +45,13 @@ class LockTable:
         *,
         timeout_s: float | None,
         check: Callable[[], None],
+        deadline: float | None = None,
         shared: bool = False,
     ) -> None:
         """Takes the locks of ``tables`` for ``owner``, in id order.
 
-        ``check`` raises what ends the wait from outside, such as 57014; it must be O(1).
+        ``check`` raises what ends the wait from outside, such as 57014; it must be O(1), and is asked whenever a lock
+        was released, after ``look_again``, and at ``deadline`` (of ``time.monotonic``; None: there is none).
 
         ``shared``: beside others that share them; for those who add rows and read none.
 
@@ -58,7 +60,7 @@ class LockTable:
         """
         with self._mutex:
             for table in sorted(tables):
-                self._acquire_one(owner, table, timeout_s, check, shared=shared)
+                self._acquire_one(owner, table, timeout_s, check, deadline, shared=shared)
 
     def _acquire_one(
         self,
@@ -66,10 +68,12 @@ class LockTable:
         table: str,
         timeout_s: float | None,
         check: Callable[[], None],
+        deadline: float | None,
         *,
         shared: bool,
     ) -> None:
-        began = time.monotonic()
+        patient_until = None if timeout_s is None else time.monotonic() + timeout_s
+        ends = [t for t in (patient_until, deadline) if t is not None]
         try:
             while blocking := self._blocking(owner, table, shared=shared):
                 if self._closed:
@@ -77,11 +81,11 @@ class LockTable:
                 if self._closes_cycle(owner, blocking):
                     raise make_error("40P01", "deadlock detected", hint="Retry the transaction.")
                 check()
-                if timeout_s is not None and time.monotonic() >= began + timeout_s:
+                now = time.monotonic()
+                if patient_until is not None and now >= patient_until:
                     raise make_error("55P03", "canceling statement due to lock timeout")
                 owner.waits_for, owner.waits_to_share = table, shared
-                # Woken by every release; the bound lets cancellation and the deadline be seen.
-                self._released.wait(0.05)
+                self._released.wait(max(0.0, min(ends) - now) if ends else None)
         finally:
             owner.waits_for = None
         if not shared:
@@ -110,6 +114,11 @@ class LockTable:
                 stack += self._blocking(other, other.waits_for, shared=other.waits_to_share)
             seen.add(other)
         return False
+
+    def look_again(self) -> None:
+        """Has whoever waits ``check``."""
+        with self._mutex:
+            self._released.notify_all()
 
     def close(self) -> None:
         """Ends all waits."""

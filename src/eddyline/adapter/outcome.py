@@ -81,7 +81,7 @@ class SubscriptionFeed:
     begins, with ``from_first``, once the state that the subscription begins with is known.
     It fails with 57014 when the session's ``cancel`` is called meanwhile.  ``close`` ends the subscription.
     ``on_news``: what is called, on a thread of the engine's, whenever there may be a change to receive; for those who
-    do not want to wait on a thread.
+    do not want to wait on a thread.  They ask once more after ``patience_s()``, unless that is None, without any news.
     """
 
     names: tuple[str, ...]
@@ -92,6 +92,7 @@ class SubscriptionFeed:
     ended: Callable[[], bool]
     close: Callable[[], None]
     on_news: Callable[[Callable[[], None]], None]
+    patience_s: Callable[[], float | None]
 
 
 @dataclass(frozen=True, slots=True)

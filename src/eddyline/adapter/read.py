@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
@@ -93,7 +93,7 @@ class Interrupt:
         self.deadline = None if timeout_s is None else time.monotonic() + timeout_s
         self._lock = threading.Lock()
         self._failure: DatabaseError | None = None  # guarded by _lock
-        self._waiter: Waiter | None = None  # guarded by _lock
+        self._wake: Callable[[], None] | None = None  # guarded by _lock
         self.reading: str | None = None
 
     def cancel(self) -> None:
@@ -104,19 +104,37 @@ class Interrupt:
         with self._lock:
             if self._failure is None:
                 self._failure = failure
-            if self._waiter is not None:
-                self._waiter.fail(self._failure)
+            wake = self._wake
+        if wake is not None:
+            wake()
 
     def cancelled(self) -> bool:
         """Whether it was cancelled or stopped."""
         with self._lock:
             return self._failure is not None
 
-    def watch(self, waiter: Waiter | None) -> None:
+    @property
+    def failure(self) -> DatabaseError | None:
+        """What it was cancelled or stopped with."""
         with self._lock:
-            self._waiter = waiter
-            if waiter is not None and self._failure is not None:
-                waiter.fail(self._failure)
+            return self._failure
+
+    @contextmanager
+    def waking(self, wake: Callable[[], None]) -> Iterator[None]:
+        """While the statement waits: ``wake`` is called once it is cancelled or stopped, at once if it was before.
+
+        On the thread that stops it, without a lock; O(1), and harmless after the wait.  It has the waiter ``check``.
+        """
+        with self._lock:
+            outer, self._wake = self._wake, wake
+            stopped = self._failure is not None
+        if stopped:
+            wake()
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._wake = outer
 
     def remaining_s(self) -> float | None:
         return None if self.deadline is None else max(0.0, self.deadline - time.monotonic())
@@ -575,12 +593,15 @@ def wait_closed(context: ReadContext, plan: ReadPlan, as_of: Time) -> None:
 
 def _wait(context: ReadContext, waiter: Waiter) -> PeekResponse:
     interrupt = context.interrupt
-    interrupt.watch(waiter)
-    try:
+
+    def stopped() -> None:
+        failure = interrupt.failure
+        if failure is not None:
+            waiter.fail(failure)
+
+    with interrupt.waking(stopped):
         if not waiter.wait(interrupt.remaining_s()):
             raise timeout_error()
-    finally:
-        interrupt.watch(None)
     if waiter.failure is not None:
         raise waiter.failure
     assert waiter.answer is not None

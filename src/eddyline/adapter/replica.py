@@ -224,17 +224,14 @@ class Replica:
     def _set_absent(self, why: Error | None) -> None:
         """With the control lock held."""
         self.absent = why
-        if why is None:
-            self._site.control.absentees.discard(self.id)
-        else:
-            self._site.control.absentees.add(self.id)
+        self._site.control.set_absent(self.id, absent=why is not None)
         self._moved()
 
     def leave(self) -> None:
         """Nobody listens to it any more; ``close`` is to follow.  Needs the control lock."""
         self._dropped, self.source = True, None
         self._forget_untold()
-        self._site.control.absentees.discard(self.id)
+        self._site.control.set_absent(self.id, absent=False)
 
     def end_recovery(self) -> None:
         """No further try to start it; does not wait for one that is under way."""

@@ -35,16 +35,17 @@ class Running:
 
     def cancel(self) -> None:
         with self._lock:
-            for interrupt in (self._statement, *self._waits):
-                if interrupt is not None:
-                    interrupt.cancel()
+            running = [i for i in (self._statement, *self._waits) if i is not None]
+        for interrupt in running:
+            interrupt.cancel()
 
     def cancel_call(self, call: Call) -> None:
         """What it runs and will run, and nothing that other calls do."""
         with self._lock:
             call.cancelled = True
-            for interrupt in call.statements:
-                interrupt.cancel()
+            running = list(call.statements)
+        for interrupt in running:
+            interrupt.cancel()
 
     @contextmanager
     def call(self, call: Call) -> Iterator[None]:

@@ -152,9 +152,10 @@ class Session:
         """From any thread: the running statement, and waits for a subscription's changes, fail with 57014."""
         self._engine.apart.run(self._running.cancel)
 
-    def check_running(self) -> None:
-        """Raises what the running statement is to end with: 57014, 53200.  On its thread."""
-        self._running.interrupt.check()
+    @property
+    def interrupt(self) -> Interrupt:
+        """What the running statement is to end with: 57014, 53200.  On its thread."""
+        return self._running.interrupt
 
     @contextmanager
     def _waiting(self, interrupt: Interrupt) -> Iterator[None]:

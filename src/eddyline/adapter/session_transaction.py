@@ -227,14 +227,16 @@ class SessionTransaction:
             return None
         engine = self._engine
         settings = self._settings.in_force
-        engine.locks.acquire(
-            transaction.owner,
-            # What else it writes it only adds to, for which nobody has to be kept out but who reads it to write it.
-            transaction.writes.keys() - transaction.owner.held,
-            timeout_s=settings.lock_timeout_s,
-            check=interrupt.check,
-            shared=True,
-        )
+        with interrupt.waking(engine.locks.look_again):
+            engine.locks.acquire(
+                transaction.owner,
+                # What else it writes it only adds to, for which nobody has to be kept out but who reads it to write it.
+                transaction.writes.keys() - transaction.owner.held,
+                timeout_s=settings.lock_timeout_s,
+                check=interrupt.check,
+                deadline=interrupt.deadline,
+                shared=True,
+            )
         writes = {t: Batch.concat(b[0].types, b) for t, b in transaction.writes.items()}
         with engine.commit_lock:  # nobody writes or drops between the checks and the commit
             engine.check_usable()

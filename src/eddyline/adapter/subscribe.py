@@ -32,6 +32,7 @@ __all__ = ["open_subscription", "subscribe_text"]
 _log = logging.getLogger("eddyline.engine")
 
 _ids = itertools.count(1)
+#: how often a time that is to be closed is looked at, and who should make changes where nobody does
 _TICK_S = 0.05
 _NAME = re.compile(r"\s*[^\W\d]\w*(\.[^\W\d]\w*)?\s*")
 _PROGRESS_S = 1.0
@@ -70,7 +71,7 @@ def open_subscription(
 
     reads = frozenset(item.id for item in everything_read(relation, context.catalog))
     until = Frontier(up_to) if up_to is not None else EMPTY
-    feed = Feed(backlog.put, dropped, backlog.fail, reads)
+    feed = Feed(backlog.put, dropped, backlog.fail, backlog.look_again, reads)
     try:
         _begin(context, statement, plan, parameters, id, as_of, until, feed)
     except (NoLongerReadableError, ObjectDroppedError):
@@ -91,6 +92,7 @@ def open_subscription(
         ended=lambda: subscription.ended,
         close=subscription.close,
         on_news=backlog.on_news,
+        patience_s=subscription.patience_s,
     )
 
 
@@ -172,16 +174,21 @@ class _Running:
             return self._receive(timeout, from_first, given)
 
     def _receive(self, timeout: float | None, from_first: bool, interrupt: Interrupt) -> Change | None:
+        with interrupt.waking(self._backlog.look_again):
+            return self._next_change(timeout, from_first, interrupt)
+
+    def _next_change(self, timeout: float | None, from_first: bool, interrupt: Interrupt) -> Change | None:
         since = time.monotonic()
         while not self.ended:
             waits = timeout is None or (from_first and not self._begun)
-            remaining = _TICK_S if timeout is None or waits else since + timeout - time.monotonic()
-            response = self._backlog.get(max(0.0, min(_TICK_S, remaining)))
+            remaining = None if timeout is None or waits else max(0.0, since + timeout - time.monotonic())
+            patience = (s for s in (remaining, self.patience_s()) if s is not None)
+            response = self._backlog.get(min(patience, default=None))
             if response is None:
                 self._engine.check_usable()
                 interrupt.check()
                 self._tick()
-                if remaining <= 0:
+                if remaining is not None and remaining <= 0:
                     return None
                 continue
             self._news = time.monotonic()
@@ -194,6 +201,17 @@ class _Running:
             if change is not None:
                 return change
         return None
+
+    def patience_s(self) -> float | None:
+        """For how long only news gives the reader something to do; None: for ever."""
+        waits = []
+        if self._progress:
+            waits.append(max(0.0, self._news + _PROGRESS_S - time.monotonic()) + _TICK_S)
+        if self._until != EMPTY and self._engine.store.tables_upper < self._until:
+            waits.append(_TICK_S)
+        if not self._engine.usable_at_once:
+            waits.append(_TICK_S)
+        return min(waits, default=None)
 
     def _tick(self) -> None:
         """While nothing is written, no time closes: an empty commit does it where somebody waits for one."""

@@ -354,12 +354,14 @@ def _check_writable(context: ReadContext, command: str) -> None:
 def _lock(context: ReadContext, tables: set[str]) -> None:
     """Takes the write locks, then makes sure that what is read is what will be written over."""
     engine, transaction, interrupt = context.engine, context.transaction, context.interrupt
-    engine.locks.acquire(
-        transaction.owner,
-        tables,
-        timeout_s=transaction.lock_timeout_s,
-        check=interrupt.check,
-    )
+    with interrupt.waking(engine.locks.look_again):
+        engine.locks.acquire(
+            transaction.owner,
+            tables,
+            timeout_s=transaction.lock_timeout_s,
+            check=interrupt.check,
+            deadline=interrupt.deadline,
+        )
     with engine.control() as controller:
         if not all(controller.exists(t) for t in tables if transaction.built(t)):
             raise make_error("40001", "a table of the statement was dropped meanwhile", hint="Retry the transaction.")
@@ -380,7 +382,8 @@ def wait_capacity(context: ReadContext, tables: Collection[str], timeout: float 
     interrupt, engine, transaction = context.interrupt, context.engine, context.transaction
     began = time.monotonic()
     bound = timeout if timeout is not None else interrupt.remaining_s()
-    done = engine.store.wait_capacity(bound, interrupt.cancelled)
+    with interrupt.waking(engine.store.look_again):
+        done = engine.store.wait_capacity(bound, interrupt.cancelled)
     if done and not (transaction.writes or transaction.owner.held or transaction.owner.shared):
         left = None if bound is None else max(0.0, bound - (time.monotonic() - began))
         done = engine.lag.wait(tables, left, interrupt.cancelled)

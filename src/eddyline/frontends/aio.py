@@ -6,18 +6,18 @@ cancels its statement.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from eddyline.errors import InterfaceError
 from eddyline.frontends.connection import Connection, connect
 from eddyline.frontends.cursor import Cursor
-from eddyline.frontends.subscription import SubscriptionChange
+from eddyline.frontends.subscription import SubscriptionChange, feed_of
 from eddyline.repr.late_module import LateModule
 
 if TYPE_CHECKING:
@@ -29,7 +29,6 @@ __all__ = ["AsyncConnection", "aconnect"]
 
 P = ParamSpec("P")
 T = TypeVar("T")
-_SUBSCRIPTION_POLL_SECONDS = 0.5
 _CANCEL_AGAIN_SECONDS = 0.02
 
 
@@ -144,7 +143,7 @@ class AsyncConnection:
         """As ``Connection.rollback``."""
         await self._run(self._connection.rollback)
 
-    @asynccontextmanager
+    @contextlib.asynccontextmanager
     async def transaction(self) -> AsyncIterator[AsyncConnection]:
         """As ``Connection.transaction``.  Tasks that share this connection share the transaction too."""
         block = self._connection.transaction()
@@ -160,20 +159,26 @@ class AsyncConnection:
         """As ``Connection.subscribe``; leaving the ``async for`` loop ends it."""
         timeout = options.get("timeout")
         subscription = await self._run(self._connection.subscribe, query, **options)
-        loop = asyncio.get_running_loop()
-        waited = 0.0
+        loop, feed, news = asyncio.get_running_loop(), feed_of(subscription), asyncio.Event()
+        feed.on_news(lambda: _call_soon(loop, news.set))
+        heard = loop.time()
         try:
-            while not subscription.ended and (timeout is None or waited < timeout):
-                step = (
-                    _SUBSCRIPTION_POLL_SECONDS if timeout is None else min(_SUBSCRIPTION_POLL_SECONDS, timeout - waited)
-                )
-                change = await loop.run_in_executor(None, subscription.next, step)
-                if change is None:
-                    waited += step
+            while not subscription.ended:
+                news.clear()
+                # On another thread, since it may close a time, but only for as long as that takes.
+                change = await loop.run_in_executor(None, subscription.next, 0)
+                if change is not None:
+                    yield change
+                    heard = loop.time()
                     continue
-                waited = 0.0
-                yield change
+                left = None if timeout is None else heard + timeout - loop.time()
+                if subscription.ended or (left is not None and left <= 0):
+                    return
+                patience = min((s for s in (left, feed.patience_s()) if s is not None), default=None)
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(news.wait(), patience)
         finally:
+            feed.on_news(lambda: None)
             subscription.close()
 
     def session(self) -> AsyncConnection:
@@ -197,3 +202,12 @@ class AsyncConnection:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.close()
+
+
+def _call_soon(loop: asyncio.AbstractEventLoop, call: Callable[[], object]) -> None:
+    """From any thread.  Nothing once the loop is closed: nobody waits then."""
+    try:
+        loop.call_soon_threadsafe(call)
+    except RuntimeError:
+        if not loop.is_closed():
+            raise

@@ -13,7 +13,7 @@ from eddyline.adapter.subscription_rows import SubscriptionRows
 from eddyline.errors import InterfaceError
 from eddyline.repr.types import SqlType
 
-__all__ = ["Subscription", "SubscriptionChange"]
+__all__ = ["Subscription", "SubscriptionChange", "feed_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +39,7 @@ class Subscription:
 
     def __init__(self, feed: SubscriptionFeed, timeout: float | None, *, keeps: object = None) -> None:
         self._keeps = keeps
+        self._feed = feed
         self._rows = SubscriptionRows(feed)
         self._timeout = timeout
         self._closed = False
@@ -87,6 +88,11 @@ class Subscription:
     def close(self) -> None:
         self._closed = True
         self._rows.close()
+
+
+def feed_of(subscription: Subscription) -> SubscriptionFeed:
+    """Where its changes come from, for those who wait for news without a thread."""
+    return subscription._feed
 
 
 def _change(rows: ResultSet) -> SubscriptionChange:

@@ -201,7 +201,10 @@ class FollowerQueues:
         return rows, size
 
     def wait_capacity(self, timeout: float | None, cancelled: Callable[[], bool] = lambda: False) -> bool:
-        """Waits until the backlog is within its bounds; False after ``timeout`` seconds, when cancelled or closed."""
+        """Waits until the backlog is within its bounds; False after ``timeout`` seconds, when cancelled or closed.
+
+        ``cancelled``: asked whenever something was read, and after ``look_again``.
+        """
         deadline = None if timeout is None else wall.monotonic() + timeout
         with self._state:
             while not self._closed:
@@ -211,9 +214,13 @@ class FollowerQueues:
                 remaining = None if deadline is None else deadline - wall.monotonic()
                 if cancelled() or (remaining is not None and remaining <= 0):
                     return False
-                # Woken by every read; the bound lets a cancellation be seen.
-                self._capacity.wait(0.05 if remaining is None else min(0.05, remaining))
+                self._capacity.wait(remaining)
         return False
+
+    def look_again(self) -> None:
+        """Has whoever waits for capacity ask whether that is cancelled."""
+        with self._state:
+            self._capacity.notify_all()
 
     def close(self) -> None:
         """Wakes whoever waits for capacity.  Needs the state lock."""

@@ -588,6 +588,10 @@ class TableStore:
         """As ``FollowerQueues.wait_capacity``."""
         return self._followers.wait_capacity(timeout, cancelled)
 
+    def look_again(self) -> None:
+        """As ``FollowerQueues.look_again``."""
+        self._followers.look_again()
+
     def work(self, fuel_rows: int) -> bool:
         """See ``protocol.sources.Storage``, and ``Settling.work``."""
         return self._settling.work(fuel_rows)

@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from eddyline.adapter.outcome import Outcome
+from eddyline.adapter.read import Interrupt
 from eddyline.errors import DatabaseError
 from eddyline.frontends.pgwire.copy_in import CopyIn
 from eddyline.frontends.pgwire.crew import Crew
@@ -76,5 +77,5 @@ def test_a_copy_that_gets_no_thread_is_refused(monkeypatch: pytest.MonkeyPatch) 
 
     monkeypatch.setattr(threading.Thread, "start", refused)
     with pytest.raises(DatabaseError, match="can't start new thread") as caught:
-        CopyIn(lambda pieces: Outcome("COPY 0"), lambda: None)
+        CopyIn(lambda pieces: Outcome("COPY 0"), lambda: Interrupt(None))
     assert (caught.value.sqlstate, bool(caught.value.hint)) == ("53000", True)

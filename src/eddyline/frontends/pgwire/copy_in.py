@@ -12,24 +12,23 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from eddyline.adapter.outcome import Outcome
+from eddyline.adapter.read import Interrupt
 from eddyline.errors import Error, make_error
 
 __all__ = ["CopyIn"]
 
 _MOST_BYTES: Final = 4 << 20
-#: how often a statement that waits for data looks whether it is to end
-_LOOK_S: Final = 0.1
 
 
 class CopyIn:
     """``run``: executes the statement over the pieces of data; its outcome or its error is ``finish``'s.
 
-    ``check`` raises what the statement is to end with, as when its time is up, between pieces and while it waits for
-    them.  One thread feeds, finishes or gives up; another runs.  53000 if the system has no thread for it.
+    ``interrupt``: of the statement, asked for on its thread; it ends between pieces, and while it waits for them.  One
+    thread feeds, finishes or gives up; another runs.  53000 if the system has no thread for it.
     """
 
-    def __init__(self, run: Callable[[Iterator[bytes]], Outcome], check: Callable[[], None]) -> None:
-        self._check = check
+    def __init__(self, run: Callable[[Iterator[bytes]], Outcome], interrupt: Callable[[], Interrupt]) -> None:
+        self._interrupt = interrupt
         self._changed = threading.Condition()
         self._pieces: deque[bytes] = deque()  # guarded by _changed, like the rest
         self._bytes = 0
@@ -58,20 +57,26 @@ class CopyIn:
             self._changed.notify_all()
 
     def _given(self) -> Iterator[bytes]:
+        interrupt = self._interrupt()
         while True:
-            with self._changed:
-                there = self._changed.wait_for(self._has_news, _LOOK_S)
+            with interrupt.waking(self._look_again), self._changed:
+                self._changed.wait_for(lambda: self._has_news() or interrupt.expired(), interrupt.remaining_s())
                 if self._reason is not None:
                     raise self._reason
                 piece = self._pieces.popleft() if self._pieces else None
                 if piece is not None:
                     self._bytes -= len(piece)
                     self._changed.notify_all()
-            self._check()
+                over = piece is None and self._complete
+            interrupt.check()
+            if over:
+                return
             if piece is not None:
                 yield piece
-            elif there:
-                return
+
+    def _look_again(self) -> None:
+        with self._changed:
+            self._changed.notify_all()
 
     def _has_news(self) -> bool:
         return bool(self._pieces) or self._complete or self._reason is not None

@@ -58,7 +58,9 @@ class Copying:
         self._say(say.copy_response(b"G", copied.columns, binary=copied.binary))
         yield Send(self._output.take())
         session = self._session
-        copy = CopyIn(lambda pieces: session.execute_bound(statement, arguments, file=pieces), session.check_running)
+        copy = CopyIn(
+            lambda pieces: session.execute_bound(statement, arguments, file=pieces), lambda: session.interrupt
+        )
         self._incoming = copy
         reason = make_error("08006", "the connection was lost during COPY from stdin")
         try:
