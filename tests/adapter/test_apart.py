@@ -18,6 +18,7 @@ import pytest
 import eddyline
 from eddyline.adapter.apart import Apart, on_caller
 from eddyline.adapter.running import Call
+from tests.waiting import wait_until
 
 
 class Interrupted(Exception):
@@ -210,10 +211,7 @@ def test_the_threads_end_with_the_database() -> None:
         for _ in range(50):
             db.execute("SELECT 1 WHERE now() IS NOT NULL").fetchall()
         assert len(ours()) == 1, "one thread is enough for one caller"
-    deadline = time.monotonic() + 10
-    while ours() and time.monotonic() < deadline:
-        time.sleep(0.01)
-    assert not ours()
+    wait_until(lambda: not ours(), "it ends with the database")
 
 
 # -- the mechanism ---------------------------------------------------------------------------------------------------

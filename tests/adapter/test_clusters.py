@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -31,8 +30,8 @@ from eddyline.plan.dataflow import (
 from eddyline.protocol.logs import EXPORTS
 from eddyline.repr.time import EMPTY
 from eddyline.repr.types import INTEGER
+from tests.waiting import WAIT_S, wait_until
 
-WAIT_SECONDS = 60.0
 PAIR = (INTEGER, INTEGER)
 SECOND = "u900"
 OTHER = "u901"
@@ -49,7 +48,7 @@ def db(request: pytest.FixtureRequest) -> Iterator[eddyline.Connection]:
             INSERT INTO t VALUES (0, 0);
             """
         )
-        connection.execute(f"SET statement_timeout = '{WAIT_SECONDS}s'")
+        connection.execute(f"SET statement_timeout = '{WAIT_S}s'")
         yield connection
 
 
@@ -60,15 +59,7 @@ def id_of(db: eddyline.Connection, name: str) -> str:
 
 
 def until(engine: Engine, ready: Callable[[Controller], bool], what: str) -> None:
-    assert engine.default.wait_for(ready, WAIT_SECONDS), what
-
-
-def eventually(holds: Callable[[], bool], what: str) -> None:
-    """For what nobody is told of."""
-    deadline = time.monotonic() + WAIT_SECONDS
-    while not holds():
-        assert time.monotonic() < deadline, what
-        time.sleep(0.01)
+    assert engine.default.wait_for(ready, WAIT_S), what
 
 
 def add_second(db: eddyline.Connection) -> Replica:
@@ -109,7 +100,7 @@ class Away:
 
         def made() -> Client:
             self.tried.set()
-            assert self._may.wait(WAIT_SECONDS)
+            assert self._may.wait(WAIT_S)
             return make()
 
         patch.setattr(replica, "_made", made)
@@ -137,10 +128,10 @@ def test_reads_and_subscriptions_go_on_while_one_of_two_replicas_is_gone(
         assert rows(db, f"SELECT v FROM t WHERE k = {key}") == [(key,)]
         assert rows(db, "SELECT count(*) FROM t x, t y") == [((key + 1) ** 2,)]
         assert rows(db, "SELECT sum(n) FROM m") == [(key + 1,)]
-    assert away.tried.wait(WAIT_SECONDS), "it failed, and is rebuilt"
+    assert away.tried.wait(WAIT_S), "it failed, and is rebuilt"
     seen: Counter[int] = Counter()
     while len(seen) < 30:
-        change = subscription.next(WAIT_SECONDS)
+        change = subscription.next(WAIT_S)
         assert change is not None
         seen.update(change.updates.column("k").to_pylist())
     assert seen == Counter(range(30)), "each change once"
@@ -151,9 +142,9 @@ def test_reads_and_subscriptions_go_on_while_one_of_two_replicas_is_gone(
     engine.drop_replica(FIRST_CLUSTER, SECOND)
     db.execute("INSERT INTO t VALUES (30, 30)")
     assert rows(db, "SELECT v FROM t WHERE k = 30") == [(30,)]
-    change = subscription.next(WAIT_SECONDS)
+    change = subscription.next(WAIT_S)
     while change is not None and not change.updates.num_rows:
-        change = subscription.next(WAIT_SECONDS)
+        change = subscription.next(WAIT_S)
     assert change is not None and change.updates.column("k").to_pylist() == [30]
     subscription.close()
 
@@ -170,7 +161,7 @@ def test_what_two_replicas_write_of_a_materialized_view_is_there_once(
         if key == 13:
             fail(second)
         if key == 26:
-            assert away.tried.wait(WAIT_SECONDS)
+            assert away.tried.wait(WAIT_S)
             away.may_come()
     expected = [(0, 14), (1, 13), (2, 13)]
     assert rows(db, "SELECT g, n FROM m ORDER BY g") == expected
@@ -181,7 +172,7 @@ def test_what_two_replicas_write_of_a_materialized_view_is_there_once(
     assert rows(db, "SELECT g, n FROM m ORDER BY g") == expected
     net: Counter[tuple[int, int]] = Counter()
     while net != Counter(dict.fromkeys(expected, 1)):
-        change = subscription.next(WAIT_SECONDS)
+        change = subscription.next(WAIT_S)
         assert change is not None, f"what was subscribed adds up to {net}"
         for g, n, diff in zip(*(change.updates.column(c).to_pylist() for c in ("g", "n", "mz_diff")), strict=True):
             net[g, n] += diff
@@ -200,7 +191,7 @@ def test_with_the_last_replica_go_its_answers_and_a_new_one_gives_them_again(db:
     engine.drop_replica(FIRST_CLUSTER, SECOND)
     with pytest.raises(eddyline.OperationalError, match="dropped") as ended:
         while True:
-            subscription.next(WAIT_SECONDS)
+            subscription.next(WAIT_S)
     assert ended.value.sqlstate == "58000"
     for statement in (
         lambda: db.execute("SELECT v FROM t WHERE k = 1"),
@@ -228,12 +219,12 @@ def test_whoever_waits_for_the_last_replica_hears_that_it_was_dropped(
     away = Away(engine.first_replica, monkeypatch)
     fail(engine.first_replica)
     db.execute("INSERT INTO t VALUES (1, 1)")
-    assert away.tried.wait(WAIT_SECONDS)
+    assert away.tried.wait(WAIT_S)
     waiter = Waiter()
     ask(engine, engine.default, id_of(db, "t_k"), waiter)
     assert not waiter.wait(0), "it comes back"
     engine.drop_replica(FIRST_CLUSTER, FIRST_REPLICA)
-    assert waiter.wait(WAIT_SECONDS)
+    assert waiter.wait(WAIT_S)
     assert waiter.answer is not None and waiter.answer.error is not None
     assert waiter.answer.error[0] == "58000"
     away.may_come()
@@ -277,7 +268,7 @@ def answer(engine: Engine, cluster: Cluster, index: str) -> list[tuple[Any, ...]
     """All rows of an index, as of the newest commit."""
     waiter = Waiter()
     ask(engine, cluster, index, waiter)
-    assert waiter.wait(WAIT_SECONDS)
+    assert waiter.wait(WAIT_S)
     if waiter.failure is not None:
         raise waiter.failure
     found = waiter.answer
@@ -309,7 +300,7 @@ def test_a_cluster_that_does_nothing_delays_no_other_one(
         assert controller.upper("x1") <= at
     assert not any(waiter.wait(0) for waiter in waiters)
     replica.settle()
-    assert all(waiter.wait(WAIT_SECONDS) for waiter in waiters)
+    assert all(waiter.wait(WAIT_S) for waiter in waiters)
     assert [len(w.answer.rows.batch()) for w in waiters if w.answer and w.answer.rows] == list(range(2, 21))
 
 
@@ -340,7 +331,7 @@ def test_a_quiet_view_of_one_cluster_delays_no_change_of_another_one(db: eddylin
         if key % 2:
             assert rows(db, f"SELECT name FROM named WHERE v = {key}") == [(f"n{key}",)]
             assert rows(db, "SELECT count(*) FROM t JOIN names n ON t.k = n.k") == [(key + 1,)]
-        change = subscription.next(WAIT_SECONDS)
+        change = subscription.next(WAIT_S)
         assert change is not None and change.updates.column("name").to_pylist() == [f"n{key}"]
     subscription.close()
 
@@ -365,7 +356,7 @@ def test_a_cluster_is_dropped_with_all_that_is_in_it_but_what_others_read(
     until(engine, lambda c: c.hydrated("x3"), "the index is built")
     client = other.replica("u903").present
     engine.drop_cluster(OTHER)
-    eventually(lambda: not threads_of(client), "its threads end")
+    wait_until(lambda: not threads_of(client), "its threads end")
     with engine.control() as controller:
         assert not controller.exists("x1") and not controller.exists("x2")
     assert "x1" in engine.store, "the index of another cluster holds it"
@@ -396,13 +387,13 @@ def test_each_cluster_has_logs_of_its_own(db: eddyline.Connection, other: Cluste
             mfp = Mfp((), (0,), EXPORTS.types[:1])
             uuid = controller.peek(EXPORTS.id, engine.timeline.newest, mfp, cluster=cluster.id)
             cluster.expect(uuid, waiter)
-        assert waiter.wait(WAIT_SECONDS)
+        assert waiter.wait(WAIT_S)
         assert waiter.answer is not None and waiter.answer.rows is not None
         found: list[object] = waiter.answer.rows.batch().columns[0].to_pylist()
         return found
 
-    eventually(lambda: "x1" in exported(other), "it is told")
+    wait_until(lambda: "x1" in exported(other), "it is told")
     assert id_of(db, "t_k") not in exported(other)
     assert "x1" not in exported(engine.default)
     query = "SELECT count(*) FROM mz_introspection.mz_compute_exports WHERE export_id = $1"
-    eventually(lambda: db.execute(query, [id_of(db, "t_k")]).fetchall() == [(1,)], "once, though both replicas have it")
+    wait_until(lambda: db.execute(query, [id_of(db, "t_k")]).fetchall() == [(1,)], "once, though both replicas have it")

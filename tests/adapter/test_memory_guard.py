@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import threading
-import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -15,6 +14,7 @@ from eddyline.adapter import memory_guard
 from eddyline.adapter.memory_guard import MemoryGuard
 from eddyline.adapter.memory_use import anonymous_bytes, available_bytes, can_be_watched, usual_limit
 from eddyline.errors import DatabaseError
+from tests.waiting import wait_until
 
 MB = 1 << 20
 
@@ -229,14 +229,14 @@ def test_memory_in_use_is_what_was_written_to() -> None:
 
 
 def wait_until_refused(guard: MemoryGuard) -> None:
-    deadline = time.monotonic() + 60
-    while True:
+    def refused() -> bool:
         try:
             guard.admit()
         except DatabaseError:
-            return
-        assert time.monotonic() < deadline, "nobody looks"
-        time.sleep(0.005)
+            return True
+        return False
+
+    wait_until(refused, "somebody looks")
 
 
 def test_a_look_that_fails_is_not_the_last_one_and_is_told_once(

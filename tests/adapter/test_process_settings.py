@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Iterator
 
 import pytest
@@ -14,6 +13,7 @@ from eddyline.adapter.result_columns import result_columns
 from eddyline.adapter.system_settings import SystemSettings
 from eddyline.sql.bind_statement import bind_statement
 from eddyline.sql.parse import parse
+from tests.waiting import wait_until
 
 
 @pytest.fixture
@@ -30,10 +30,7 @@ def refused(db: eddyline.Connection, statement: str) -> eddyline.DatabaseError:
 
 def becomes(seconds: float) -> None:
     """The worker comes to the command soon."""
-    deadline = time.monotonic() + 30
-    while sys.getswitchinterval() != pytest.approx(seconds):
-        assert time.monotonic() < deadline, sys.getswitchinterval()
-        time.sleep(0.002)
+    wait_until(lambda: sys.getswitchinterval() == pytest.approx(seconds), sys.getswitchinterval)
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from eddyline.adapter.engine import Engine
 from eddyline.adapter.memory_guard import MemoryGuard
 from eddyline.adapter.memory_use import anonymous_bytes, can_be_watched
 from eddyline.errors import make_error
+from tests.waiting import wait_until
 
 MB = 1 << 20
 WHY = make_error("53200", "the build was stopped")
@@ -129,14 +129,15 @@ def _later(ready: Callable[[], bool], then: Callable[[], None]) -> Callable[[], 
     """Does ``then`` again and again while it is ``ready``, on a thread; gives what waits for the end of that."""
 
     def run() -> None:
-        deadline = time.monotonic() + 60
-        while not ready():
-            assert time.monotonic() < deadline
-            time.sleep(0.005)
-        while ready():
-            assert time.monotonic() < deadline
+        wait_until(ready, "it begins")
+
+        def over() -> bool:
+            if not ready():
+                return True
             then()
-            time.sleep(0.005)
+            return False
+
+        wait_until(over, "it ends")
 
     thread = threading.Thread(target=run)
     thread.start()
@@ -270,10 +271,7 @@ def test_a_query_that_would_take_all_memory_is_stopped_and_the_next_one_answered
         db.execute("SELECT DISTINCT a.id + 1000 * b.id + 1000000 * c.id FROM t a, t b, t c")
     assert error.value.sqlstate == "53200"
     assert db.execute("SELECT grp FROM t WHERE id = 7").fetchall() == [(7,)]
-    deadline = time.monotonic() + 60
-    while sqlstate(other, "INSERT INTO t VALUES (-1, -1)") == "53200":
-        assert time.monotonic() < deadline, "what it held came back"
-        time.sleep(0.02)
+    wait_until(lambda: sqlstate(other, "INSERT INTO t VALUES (-1, -1)") != "53200", "what it held came back")
     db.execute("ALTER SYSTEM RESET server_memory_limit")
     assert db.execute("SHOW server_memory_limit").fetchall() == [("0",)]
 
@@ -285,11 +283,8 @@ def test_a_build_that_would_take_all_memory_is_stopped_and_the_view_read_without
     db.execute("CREATE INDEX huge_i ON huge (x)")
     with pytest.raises(eddyline.OperationalError, match="was stopped for want of memory"):
         db.wait_hydrated("huge", timeout=120)
-    deadline = time.monotonic() + 60
     text = "SELECT count(*) FROM huge WHERE x = 1 AND y = 1"
-    while sqlstate(db, text) == "53200":
-        assert time.monotonic() < deadline, "what it held came back"
-        time.sleep(0.02)
+    wait_until(lambda: sqlstate(db, text) != "53200", "what it held came back")
     assert db.execute(text).fetchall() == [(1000,)]
     db.execute("DROP INDEX huge_i")
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 
 import pyarrow as pa
 import pytest
@@ -19,6 +19,7 @@ from eddyline.protocol.messages import Frontiers, Peek, PeekResponse, Response
 from eddyline.repr.batch import Batch
 from eddyline.repr.time import Time
 from eddyline.repr.types import INTEGER
+from tests.waiting import wait_until
 
 
 @contextmanager
@@ -115,10 +116,10 @@ def test_a_held_lock_of_the_engine_does_not_stop_maintenance(db: eddyline.Connec
             rows = Batch.at((INTEGER, INTEGER), (pa.array([key], pa.int32()),) * 2, 1, Time(0))
             at = engine.commit({index.on: rows})
             peek = Peek(index.id, "", at, (INTEGER,), ((key,),), Mfp((), (1,), (INTEGER,)))
-            deadline = time.monotonic() + 10
-            while (answer := engine.default.answer_now(peek, lambda: False)) is None:
-                assert time.monotonic() < deadline, f"the commit of {key} is not sealed"
-                time.sleep(0.001)
+            answer = wait_until(
+                partial(engine.default.answer_now, peek, lambda: False), f"the commit of {key} is sealed"
+            )
+            assert answer is not None
             assert answer.rows is not None
     assert db.execute("SELECT k FROM t WHERE k > 2 ORDER BY k").fetchall() == [(3,), (4,), (5,)]
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import itertools
 import threading
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -23,6 +22,7 @@ from eddyline.compute.operators.mfp import MfpOperator
 from eddyline.compute.operators.reduce import ReduceOperator
 from eddyline.protocol.history import CommandHistory
 from eddyline.protocol.messages import Command
+from tests.waiting import wait_until
 
 READS = ("SELECT s - 1 FROM shifted", "SELECT s FROM stored", "SELECT sum(n) FROM pairs")
 
@@ -41,14 +41,15 @@ def database(workers: int) -> eddyline.Connection:
 
 def answer(db: eddyline.Connection, query: str) -> list[tuple[Any, ...]]:
     """Tried again while the replica is lost."""
-    deadline = time.monotonic() + 60
-    while True:
+
+    def answered() -> list[list[tuple[Any, ...]]]:
         try:
-            return db.execute(query).fetchall()
+            return [db.execute(query).fetchall()]
         except eddyline.OperationalError as error:
             assert error.sqlstate == "58000"
-        assert time.monotonic() < deadline, "the replica does not come back"
-        time.sleep(0.02)
+            return []
+
+    return wait_until(answered, "the replica comes back")[0]
 
 
 def test_a_replica_that_the_system_refuses_to_start_is_tried_again(
@@ -99,10 +100,7 @@ def fails_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def lost(db: eddyline.Connection) -> None:
     """Waits until the database knows that its replica has failed."""
-    deadline = time.monotonic() + 60
-    while not db._engine.first_replica.present.failed:
-        assert time.monotonic() < deadline
-        time.sleep(0.001)
+    wait_until(lambda: db._engine.first_replica.present.failed, "it is known that the replica has failed")
 
 
 def refusal(statement: Callable[[], object]) -> str:
@@ -181,10 +179,7 @@ def test_a_replica_that_cannot_be_told_what_there_is_is_replaced_by_another(
         assert "the history is broken" in caplog.text
         broken.clear()
         monkeypatch.setattr(CommandHistory, "reduced", reduced)
-        deadline = time.monotonic() + 60
-        while db._engine.first_replica.present.failed:
-            assert time.monotonic() < deadline, "it is tried again by itself"
-            time.sleep(0.01)
+        wait_until(lambda: not db._engine.first_replica.present.failed, "it is tried again by itself")
         assert answer(db, READS[0]) == before
         groups = Counter(b for (b,) in answer(db, "SELECT b FROM t"))
         for query in READS:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 
 import pytest
 
@@ -18,6 +17,7 @@ from eddyline.protocol.storage_messages import StorageUpdate, TimesClosed, Unfol
 from eddyline.testing.driver import PAIR, index_on
 from tests.clusterd.harness import WAIT_SECONDS, Controller, Hosts
 from tests.compute.runtime_harness import identity
+from tests.waiting import wait_until
 
 
 def ask(controller: Controller, uuid: str) -> list[int]:
@@ -103,11 +103,13 @@ def test_who_takes_the_place_of_a_connection_waits_for_what_that_one_is_at() -> 
         first.close()
         ended = host._storage
         assert ended is not None
-        deadline = time.monotonic() + WAIT_SECONDS
-        while host._storage is not None:  # the thread that sends sees the end; the other one is at the message
+
+        def seen() -> bool:
+            """The thread that sends sees the end; the other one is at the message."""
             ended.send(Unfollow(1))
-            assert time.monotonic() < deadline
-            time.sleep(0.005)
+            return host._storage is None
+
+        wait_until(seen, "the end is seen")
         second = Frames(connect_to(hosts.addresses[0]))
 
         def next_one() -> None:

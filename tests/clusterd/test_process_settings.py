@@ -7,9 +7,8 @@ import os
 import signal
 import sys
 import threading
-import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -21,15 +20,9 @@ from eddyline.compute.layout import RuntimeConfig, WorkerLayout
 from eddyline.compute.placement import Role
 from eddyline.compute.process_settings import OwnSettings
 from eddyline.compute.thread_placement import ThreadPlacement, core_plan
+from tests.waiting import wait_until
 
 GB = 1 << 30
-
-
-def until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < deadline, "it does not come true"
-        time.sleep(0.01)
 
 
 def pids(db: eddyline.Connection) -> list[int]:
@@ -73,27 +66,27 @@ def test_every_process_is_told_also_one_that_comes_later() -> None:
         shown: dict[str, str] = dict(db.execute("SHOW ALL").fetchall())
         assert shown["process_memory_limit"] == "64GB"
         assert shown["gc_policy"] == "freeze"
-        until(lambda: limits(db) == [str(64 * GB)] * 2)
+        wait_until(lambda: limits(db) == [str(64 * GB)] * 2, lambda: limits(db))
         db.execute("ALTER SYSTEM SET process_memory_limit = '32GB'")
-        until(lambda: limits(db) == [str(32 * GB)] * 2)
+        wait_until(lambda: limits(db) == [str(32 * GB)] * 2, lambda: limits(db))
         for name in PROCESS_SETTINGS:
             db.execute(f"ALTER SYSTEM SET {name} = '{shown[name]}'")
-        until(lambda: limits(db) == [str(64 * GB)] * 2)
+        wait_until(lambda: limits(db) == [str(64 * GB)] * 2, lambda: limits(db))
 
         db.execute("ALTER CLUSTER REPLICA default.r1 SET (process_memory_limit = '48GB')")
-        until(lambda: limits(db) == [str(48 * GB)] * 2)
+        wait_until(lambda: limits(db) == [str(48 * GB)] * 2, lambda: limits(db))
         db.execute("ALTER SYSTEM SET workload_class = 'batch'")
         assert 'eddyline_replica_info{processes="2",workers="1",workload_class="batch"} 1.0' in db.metrics()
         cursor = db.execute("ALTER SYSTEM SET process_memory_limit = '16GB'")
         assert any("value of its own" in notice for notice in cursor.notices)
         before = pids(db)
         os.kill(before[0], signal.SIGKILL)
-        until(lambda: len(pids(db)) == 2 and not set(pids(db)) & set(before))
-        until(lambda: limits(db) == [str(48 * GB)] * 2)
+        wait_until(lambda: len(pids(db)) == 2 and not set(pids(db)) & set(before), "both processes are others")
+        wait_until(lambda: limits(db) == [str(48 * GB)] * 2, lambda: limits(db))
         db.execute("ALTER CLUSTER REPLICA default.r1 RESET (process_memory_limit)")
-        until(lambda: limits(db) == [str(16 * GB)] * 2)
+        wait_until(lambda: limits(db) == [str(16 * GB)] * 2, lambda: limits(db))
         db.execute("ALTER SYSTEM RESET ALL")
-        until(lambda: limits(db) == ["unlimited"] * 2)
+        wait_until(lambda: limits(db) == ["unlimited"] * 2, lambda: limits(db))
 
 
 def of_replica(db: eddyline.Connection) -> dict[str, tuple[str, str]]:
@@ -118,9 +111,9 @@ def test_a_replica_has_settings_of_its_own() -> None:
         assert any("value of its own" in n for n in db.execute("ALTER SYSTEM SET gc_policy = 'default'").notices)
         db.execute("ALTER CLUSTER REPLICA default.r1 RESET (workload_class, gc_policy)")
         assert of_replica(db)["gc_policy"] == ("default", "system")
-        until(lambda: limits(db) == [str(1024 * GB)])
+        wait_until(lambda: limits(db) == [str(1024 * GB)], lambda: limits(db))
         db.execute('ALTER CLUSTER REPLICA "default"."r1" SET (process_memory_limit = DEFAULT)')
-        until(lambda: limits(db) == ["unlimited"])
+        wait_until(lambda: limits(db) == ["unlimited"], lambda: limits(db))
         later = db.execute(f"ALTER CLUSTER REPLICA default.r1 SET ({INTERACTIVE_RUNTIME} = off)")
         assert any("start next" in notice for notice in later.notices)
         assert of_replica(db)[INTERACTIVE_RUNTIME] == ("off", "replica")
@@ -136,9 +129,12 @@ def test_a_replica_that_is_started_anew_is_what_its_override_says() -> None:
         assert threads_of(db)["inter:0"], "a process keeps what it was started with"
         (before,) = pids(db)
         os.kill(before, signal.SIGKILL)
-        until(lambda: len(pids(db)) == 1 and pids(db) != [before] and bool(threads_of(db)["solo:0"]))
+        wait_until(
+            lambda: len(pids(db)) == 1 and pids(db) != [before] and bool(threads_of(db)["solo:0"]),
+            "another process works",
+        )
         assert not threads_of(db)["inter:0"]
-        until(lambda: db._engine.first_replica.present.failed is False)
+        wait_until(lambda: db._engine.first_replica.present.failed is False, "the replica is there")
         assert db.execute("SELECT sum(x.a) FROM t x, t y").fetchall() == [(6,)]
 
 
@@ -210,7 +206,7 @@ def test_a_replica_of_another_cluster_has_settings_of_its_own() -> None:
         assert hosted.processes is not None
         (pid,) = hosted.processes.pids
         db.execute("DROP CLUSTER apart CASCADE")
-        until(lambda: not Path(f"/proc/{pid}").exists())
+        wait_until(lambda: not Path(f"/proc/{pid}").exists(), "the process is gone")
 
 
 def test_the_programs_own_process_has_no_settings_of_a_replica() -> None:
@@ -241,15 +237,15 @@ def test_threads_have_their_names_and_cores_and_priority_as_settings_say() -> No
             return [os.getpriority(os.PRIO_PROCESS, threads_of(db)[name][0]) - usual for name in names]
 
         assert set(names) <= threads_of(db).keys()
-        until(lambda: cores() == {name: set(plan[name]) for name in names})
+        wait_until(lambda: cores() == {name: set(plan[name]) for name in names}, cores)
         assert nice() == [0] * 6
         db.execute("ALTER SYSTEM SET maintenance_nice = 3")
-        until(lambda: nice() == [3, 3, 0, 0, 0, 0])
+        wait_until(lambda: nice() == [3, 3, 0, 0, 0, 0], nice)
         db.execute("ALTER CLUSTER REPLICA default.r1 SET (maintenance_nice = 5, core_affinity = off)")
-        until(lambda: nice() == [5, 5, 0, 0, 0, 0])
-        until(lambda: cores() == {name: set(usable) for name in names})
+        wait_until(lambda: nice() == [5, 5, 0, 0, 0, 0], nice)
+        wait_until(lambda: cores() == {name: set(usable) for name in names}, cores)
         db.execute("ALTER CLUSTER REPLICA default.r1 RESET ALL")
-        until(lambda: cores() == {name: set(plan[name]) for name in names})
+        wait_until(lambda: cores() == {name: set(plan[name]) for name in names}, cores)
 
 
 def test_a_thread_that_the_system_does_not_place_stays_where_it_is_and_says_so(

@@ -13,6 +13,7 @@ from eddyline.protocol.codec import decode_from_process, encode
 from eddyline.protocol.measures_messages import ProcessMeasures, RuntimeMeasures
 from eddyline.protocol.messages import AllowCompaction
 from eddyline.testing.stopped import stopped
+from tests.waiting import wait_until
 
 
 @pytest.mark.parametrize(("processes", "interactive"), [(1, True), (2, True), (2, False)])
@@ -62,11 +63,13 @@ def test_what_the_processes_count_is_in_the_metrics_of_the_database(interactive:
         assert one.keys() == other.keys(), "wherever the replica is, the series are the same"
         assert other["activation_duration_seconds_count", ""] > 0
         assert other["activation_duration_seconds_sum", ""] > 0
+
         # Each process has its share of the rows: together they are as many as in one, once the reads' own are gone.
-        deadline = time.monotonic() + 60
-        while samples(there)["arrangement_bytes", ""] != pytest.approx(samples(here)["arrangement_bytes", ""], rel=0.3):
-            assert time.monotonic() < deadline, (samples(there), samples(here))
-            time.sleep(0.02)
+        def alike() -> bool:
+            mine, theirs = (samples(each)["arrangement_bytes", ""] for each in (here, there))
+            return bool(theirs == pytest.approx(mine, rel=0.3))
+
+        wait_until(alike, lambda: (samples(there), samples(here)))
         if interactive:
             assert other["activation_duration_seconds_count", "interactive"] > 0
             assert ("hold_gap_seconds", "interactive") in other
@@ -124,17 +127,17 @@ def test_soft_assertions_and_holds_of_the_interpreter_are_counted_in_each_proces
         with db._engine.control():
             db._engine.first_replica.present.send(AllowCompaction("u999", 5))
         db.execute("ALTER SYSTEM SET enable_gil_sampling = on")
-        deadline = time.monotonic() + 60
-        while counted(db, "soft_assertions_total") != {"": before[""], "0": 2, "1": 2}:
-            assert time.monotonic() < deadline, counted(db, "soft_assertions_total")
-            time.sleep(0.02)
-        while min(counted(db, "gil_hold_seconds_count").values()) < 3:
-            assert time.monotonic() < deadline, counted(db, "gil_hold_seconds_count")
-            time.sleep(0.02)
+        wanted = {"": before[""], "0": 2, "1": 2}
+        wait_until(lambda: counted(db, "soft_assertions_total") == wanted, lambda: counted(db, "soft_assertions_total"))
+        wait_until(
+            lambda: min(counted(db, "gil_hold_seconds_count").values()) >= 3,
+            lambda: counted(db, "gil_hold_seconds_count"),
+        )
         db.execute("ALTER SYSTEM RESET enable_gil_sampling")
-        while True:
+
+        def at_rest() -> bool:
             seen = counted(db, "gil_hold_seconds_count")
             time.sleep(0.2)
-            if counted(db, "gil_hold_seconds_count") == seen:
-                break
-            assert time.monotonic() < deadline, "it does not stop"
+            return counted(db, "gil_hold_seconds_count") == seen
+
+        wait_until(at_rest, "it stops")

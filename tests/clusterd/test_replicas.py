@@ -9,7 +9,7 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from typing import Any, cast
 
@@ -26,6 +26,7 @@ from eddyline.storage.collection import CollectionKind
 from eddyline.storage.feed import StorageFeed
 from eddyline.storage.store import TableStore
 from eddyline.trace.hasher import Hasher
+from tests.waiting import wait_until
 
 WAIT_SECONDS = 60.0
 LAYOUTS = [(1, 1, True), (1, 2, False), (2, 2, True)]
@@ -49,13 +50,6 @@ def pids(db: eddyline.Connection) -> list[int]:
     return processes.pids
 
 
-def until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + WAIT_SECONDS
-    while not condition():
-        assert time.monotonic() < deadline, "it does not come true"
-        time.sleep(0.01)
-
-
 def rows(db: eddyline.Connection, query: str) -> list[tuple[object, ...]]:
     return cast(list[tuple[object, ...]], db.execute(query).fetchall())
 
@@ -67,7 +61,7 @@ def hydrate(db: eddyline.Connection) -> None:
         with engine(db).control() as controller:
             return all(controller.hydrated(id) for id in controller._collections)
 
-    until(whole)
+    wait_until(whole, "all are back")
 
 
 def shop(db: eddyline.Connection) -> None:
@@ -162,7 +156,7 @@ def test_a_lost_connection_goes_on_with_what_is_there(
     replica = engine(db).first_replica.client
     assert isinstance(replica, RemoteReplica)
     replica._processes[0].commands.abandon()
-    until(lambda: engine(db).first_replica.client is not replica)
+    wait_until(lambda: engine(db).first_replica.client is not replica, "another one is there")
     hydrate(db)
     db.execute("INSERT INTO sale VALUES (7, 100)")
     same_by_hand(db)
@@ -191,13 +185,13 @@ def test_a_killed_process_is_replaced_and_later_reads_are_right(sold: eddyline.C
 
     reader = threading.Thread(target=read)
     reader.start()
-    until(lambda: "answered" in outcomes)
+    wait_until(lambda: "answered" in outcomes, "somebody was answered")
     os.kill(before[-1], signal.SIGKILL)
-    until(lambda: len(pids(db)) == len(before) and not set(pids(db)) & set(before))
+    wait_until(lambda: len(pids(db)) == len(before) and not set(pids(db)) & set(before), "all processes are others")
     db.execute("INSERT INTO sale VALUES (7, 100)")
     same_by_hand(db)
     seen = len(outcomes)
-    until(lambda: len(outcomes) > seen)
+    wait_until(lambda: len(outcomes) > seen, "it goes on")
     stop.set()
     reader.join()
     assert set(outcomes) <= {"answered", "58000"}
@@ -224,10 +218,10 @@ def test_closing_while_a_killed_process_is_replaced_leaves_nothing_behind() -> N
     assert processes is not None
     (killed,) = processes.pids
     os.kill(killed, signal.SIGKILL)
-    until(lambda: processes.starts == 2)
+    wait_until(lambda: processes.starts == 2, "it is started again")
     (new,) = processes.pids
     db.close()
-    until(lambda: not any(t.name == "eddyline-rebuild" for t in threading.enumerate()))
+    wait_until(lambda: not any(t.name == "eddyline-rebuild" for t in threading.enumerate()), "nobody rebuilds any more")
     with pytest.raises(ProcessLookupError):
         os.kill(new, 0)
     assert not processes._directory.exists()

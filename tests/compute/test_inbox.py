@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -11,6 +10,7 @@ import pytest
 
 from eddyline.compute.inbox import _MOST_UNHEEDED, Inbox
 from eddyline.protocol.sources import Committed
+from tests.waiting import wait_until
 
 
 def committed(*ids: str) -> Committed:
@@ -23,9 +23,7 @@ def resting(inbox: Inbox, heeded: frozenset[str] | None) -> Iterator[threading.T
     thread = threading.Thread(target=lambda: inbox.wait(None, heeded))
     thread.start()
     try:
-        deadline = time.monotonic() + 60
-        while not inbox._changed._waiters and time.monotonic() < deadline:  # type: ignore[attr-defined]  # CPython's own
-            time.sleep(0.001)
+        wait_until(lambda: inbox._changed._waiters, "it waits")  # type: ignore[attr-defined]  # CPython's own
         yield thread
         thread.join(60)
         assert not thread.is_alive()

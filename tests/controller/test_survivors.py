@@ -8,8 +8,7 @@ import shutil
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -24,15 +23,9 @@ from eddyline.errors import Error
 from eddyline.repr.time import Time
 from eddyline.storage.store import TableStore
 from eddyline.trace.hasher import Hasher
+from tests.waiting import wait_until
 
 WAIT_SECONDS = 60.0
-
-
-def until(holds: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + WAIT_SECONDS
-    while not holds():
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
 
 
 @contextmanager
@@ -189,9 +182,9 @@ def test_what_a_process_logs_while_nobody_reads_is_kept_as_far_as_it_fits(
     assert int(writer.stdout.readline()) < 2000, "the rest was left out"
     with caplog.at_level(logging.WARNING, "eddyline.controller"):
         relay_log(0, path)
-        until(lambda: len(caplog.messages) >= kept)
+        wait_until(lambda: len(caplog.messages) >= kept, "its lines come")
         writer.communicate(b"\n")
-        until(lambda: not any(t.name == "log:0" for t in threading.enumerate()))
+        wait_until(lambda: not any(t.name == "log:0" for t in threading.enumerate()), "nobody reads its lines any more")
     assert [m.split()[0] for m in caplog.messages[:kept]] == [str(n) for n in range(kept)]
     relay_log(0, path)  # of a process that is gone
-    until(lambda: not any(t.name == "log:0" for t in threading.enumerate()))
+    wait_until(lambda: not any(t.name == "log:0" for t in threading.enumerate()), "nobody reads its lines any more")

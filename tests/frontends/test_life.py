@@ -10,7 +10,6 @@ import subprocess
 import sys
 import textwrap
 import threading
-import time
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -19,6 +18,7 @@ import pytest
 
 import eddyline
 from tests.cancelling import cancelling
+from tests.waiting import wait_until
 
 ROOT = Path(__file__).parents[2]
 #: ends by being interrupted
@@ -60,11 +60,7 @@ def test_a_database_that_nobody_holds_any_more_is_closed() -> None:
         session = eddyline.connect().session()
         assert (len(cursor.fetchall()), session.execute("SELECT 1").fetchall()) == (2, [(1,)]), "in use"
         del cursor, session
-        deadline = time.monotonic() + 30
-        while left() and time.monotonic() < deadline:
-            gc.collect()
-            time.sleep(0.02)
-    assert left() == 0
+        wait_until(lambda: gc.collect() >= 0 and not left(), left)
     assert [w.category for w in told if "dropped without close()" in str(w.message)] == [ResourceWarning] * 5
 
 

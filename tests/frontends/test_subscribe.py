@@ -15,6 +15,7 @@ import pytest
 import eddyline
 from eddyline.adapter.read_plan import ReadPlan, plan_read
 from tests.cancelling import cancelling
+from tests.waiting import wait_until
 
 
 @pytest.fixture
@@ -173,9 +174,7 @@ def test_dropping_what_it_reads_ends_it_with_an_error_after_what_came_before(
 
     thread = threading.Thread(target=read)
     thread.start()
-    deadline = time.monotonic() + 30
-    while not got and time.monotonic() < deadline:
-        time.sleep(0.01)
+    wait_until(lambda: got, "it reads")
     db.executescript(f"BEGIN; DROP {dropped}; ROLLBACK")
     assert thread.is_alive(), "a drop that is taken back ends nothing"
     db.execute(f"DROP {dropped}")
@@ -298,13 +297,15 @@ def test_a_subscription_that_is_not_read_ends_itself_and_no_other(interactive: b
         controller, store = db._engine._control.controller, db._engine.store
         (table,) = store.ids()
         written = 0
-        deadline = time.monotonic() + 60
-        while len(controller._dataflows) == 2:
+
+        def ended() -> bool:
+            nonlocal written
             if written < 100_000:
                 db.append("t", {"a": list(range(1000))})
                 written += 1000
-            time.sleep(0.001)
-            assert time.monotonic() < deadline, "it never ends"
+            return len(controller._dataflows) != 2
+
+        wait_until(ended, "it ends")
         assert written * 20 > 80_000, "what waited was nearly the bound"
         assert not [id for id in db._engine._control.feeds if id not in controller._collections]
         with pytest.raises(eddyline.OperationalError) as error:
@@ -321,11 +322,12 @@ def test_a_subscription_that_is_not_read_ends_itself_and_no_other(interactive: b
             seen += change.updates.num_rows
         patient.close()
         now = db._engine.timeline.newest
-        deadline = time.monotonic() + 20
-        while store.since(table) <= now:
-            assert time.monotonic() < deadline, "nobody holds the table any more"
+
+        def forgotten() -> bool:
             db.execute("INSERT INTO t VALUES (0)")
-            time.sleep(0.05)
+            return store.since(table) > now
+
+        wait_until(forgotten, "nobody holds the table any more")
 
 
 def test_a_snapshot_larger_than_the_backlog_is_delivered(db: eddyline.Connection) -> None:

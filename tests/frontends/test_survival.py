@@ -6,8 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -24,6 +23,7 @@ from eddyline.protocol.framing import Frames
 from eddyline.protocol.sockets import connect_to
 from eddyline.testing.stopped import stopped
 from tests.frontends.test_serve import serving
+from tests.waiting import wait_until
 
 _PROGRAM = """
 import sys
@@ -110,15 +110,8 @@ def counted(connection: eddyline.Connection) -> tuple[int, int]:
     return totals["eddyline_dataflows_built_total"], totals["eddyline_dataflows_retained_total"]
 
 
-def until(holds: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + WAIT_SECONDS
-    while not holds():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-
-
 def wait_until_gone(found: list[int]) -> None:
-    until(lambda: not any(process_start(pid) for pid in found))
+    wait_until(lambda: not any(process_start(pid) for pid in found), "they have ended")
 
 
 def offend(path: Path) -> None:
@@ -158,9 +151,9 @@ def test_processes_of_a_killed_program_go_on_under_the_next_one(
     with connect(path, processes) as connection:
         assert pids(path) == before
         assert connection.execute("SELECT k, s FROM sums ORDER BY k").fetchall() == [(1, 15), (2, 20)]
-        until(lambda: "does not begin with a greeting" in caplog.text)
+        wait_until(lambda: "does not begin with a greeting" in caplog.text, "the stranger is told of")
         # The index goes on; what depends on rows that are gone is built anew.
-        until(lambda: counted(connection) == (3 + 2, 1))
+        wait_until(lambda: counted(connection) == (3 + 2, 1), "what a stranger spoils is built anew")
         assert connection.execute("SELECT n FROM m").fetchall() == [(3,)]
         connection.execute("INSERT INTO t VALUES (2, 1), (3, 7)")
         assert connection.execute("SELECT k, s FROM sums ORDER BY k").fetchall() == [(1, 15), (2, 21), (3, 7)]
@@ -174,7 +167,7 @@ def test_processes_of_a_second_replica_are_noted_beside_the_first_ones(tmp_path:
 
     with program(path) as first:
         assert first.run(*SETUP, "CREATE CLUSTER REPLICA default.r2 (PROCESSES = 1)")[-1] == "done"
-        until(lambda: len(noted(path)) == 2)
+        wait_until(lambda: len(noted(path)) == 2, "both are noted")
         assert first.run("SELECT k, s FROM sums ORDER BY k") == ["[(1, 15), (2, 20)]"]
         before = noted(path)
         first.kill()
@@ -190,7 +183,7 @@ def test_processes_of_a_second_replica_are_noted_beside_the_first_ones(tmp_path:
         assert noted(path).keys() == before.keys()
         found += [pid for pids in noted(path).values() for pid in pids]
         connection.execute("DROP CLUSTER REPLICA default.r2")
-        until(lambda: len(noted(path)) == 1)
+        wait_until(lambda: len(noted(path)) == 1, "one is noted")
         assert connection.execute("SELECT n FROM m").fetchall() == [(4,)]
     wait_until_gone(found)
     assert noted(path) == {}
@@ -227,7 +220,7 @@ def test_nothing_is_built_anew_where_there_are_only_indexes(tmp_path: Path) -> N
     with connect(path) as connection:
         assert pids(path) == before
         assert connection.execute("SELECT k, s FROM sums ORDER BY k").fetchall() == [(1, 15), (2, 20)]
-        until(lambda: counted(connection) == (2, 4))
+        wait_until(lambda: counted(connection) == (2, 4), "what went on is counted")
 
 
 def test_processes_that_have_seen_a_commit_that_was_lost_are_replaced(tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from eddyline.storage.group_commit import GroupCommit, QueuedCommit
 from eddyline.storage.log import Changes
 from eddyline.storage.waiting import hear_of_waits
 from eddyline.testing.torn_files import Faults, TornFiles
+from tests.waiting import wait_until
 
 PATIENCE_S = 30.0
 
@@ -102,10 +103,7 @@ class Database:
 
     def until_waiting(self, commit: QueuedCommit) -> None:
         """Returns when somebody waits for the commit, behind a leader."""
-        end = time.monotonic() + PATIENCE_S
-        while commit not in self.group._followers:
-            assert time.monotonic() < end
-            time.sleep(0.001)
+        wait_until(lambda: commit in self.group._followers, "somebody waits")
 
 
 @contextmanager

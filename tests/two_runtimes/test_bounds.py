@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pyarrow as pa
 import pytest
@@ -16,6 +16,7 @@ from eddyline.compute.pair import Pair
 from eddyline.compute.runtime import Runtime
 from eddyline.compute.worker import Worker
 from eddyline.controller.instance import FIRST_CLUSTER, FIRST_REPLICA
+from tests.waiting import wait_until
 
 _ROWS = 10_000
 _CROSS_JOIN = "SELECT * FROM a, b"
@@ -43,29 +44,28 @@ def workers(db: eddyline.Connection) -> list[Worker]:
     return [w.lane if isinstance(w, InteractiveWorker) else w for w in runtime._commanded]  # type: ignore[misc]  # both
 
 
-def until(done: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 60
-    while not done():
-        assert time.monotonic() < deadline, "it does not come to that"
-        time.sleep(0.002)
-
-
 def assert_given_back(db: eddyline.Connection) -> None:
     """No dataflow, walk or hold of a read is left, and the tables compact as if there had been none."""
     controller = db._engine._control.controller
-    until(lambda: all(not w._reads and not w._walks and not w.peeks.waiting for w in workers(db)))
-    until(lambda: all(d.read is None for w in workers(db) for d in list(w._agenda)))
+    wait_until(
+        lambda: all(not w._reads and not w._walks and not w.peeks.waiting for w in workers(db)),
+        "nothing is read any more",
+    )
+    wait_until(
+        lambda: all(d.read is None for w in workers(db) for d in list(w._agenda)), "no dataflow of a read is left"
+    )
     replica = controller._instances[FIRST_CLUSTER].replicas[FIRST_REPLICA]
-    until(lambda: not controller._peeks and not replica.leaving)
+    wait_until(lambda: not controller._peeks and not replica.leaving, "no peek is left")
     assert len(controller._dataflows) == 1, "that of the index"
     store = db._engine.store
     table = next(id for id, c in controller._collections.items() if c.role.value == "table")
     before, now = store.since(table), db._engine.timeline.newest
-    deadline = time.monotonic() + 60
-    while store.since(table) <= now:
-        assert time.monotonic() < deadline, f"since stays at {before}, the newest time was {now}"
+
+    def forgotten() -> bool:
         db.execute("INSERT INTO a VALUES (-1, -1)")
-        time.sleep(0.05)
+        return store.since(table) > now
+
+    wait_until(forgotten, f"since goes on from {before} past {now}, the newest time")
 
 
 def refused(db: eddyline.Connection, statement: str) -> eddyline.Error:
@@ -85,12 +85,12 @@ def test_a_cross_join_past_its_memory_is_stopped_and_others_go_on(db: eddyline.C
 
     looking = threading.Thread(target=look_up)
     looking.start()
-    until(lambda: found[0] > 0)
+    wait_until(lambda: found[0] > 0, "it is read")
     start = time.thread_time()
     error = refused(db, _CROSS_JOIN)
     assert time.thread_time() - start < 1, "the reader only waits"
     seen = found[0]
-    until(lambda: found[0] > seen)
+    wait_until(lambda: found[0] > seen, "others go on")
     stop.set()
     looking.join()
     assert error.sqlstate == "53200"
@@ -158,7 +158,7 @@ def test_a_timeout_stops_a_dataflow(db: eddyline.Connection, statement: str) -> 
 
 def test_a_cancellation_stops_a_dataflow(db: eddyline.Connection) -> None:
     def cancel_once_it_runs() -> None:
-        until(lambda: any(d.read is not None for w in workers(db) for d in list(w._agenda)))
+        wait_until(lambda: any(d.read is not None for w in workers(db) for d in list(w._agenda)), "it is read")
         db.cancel()
 
     canceler = threading.Thread(target=cancel_once_it_runs)

@@ -13,6 +13,7 @@ import eddyline
 from eddyline.compute.operators.arrange import ArrangeOperator
 from eddyline.compute.peek import PeekTask
 from eddyline.protocol.read_costs import PHASES
+from tests.waiting import wait_until
 
 _NAMES = ("Queue", "Wait for publication", "Wait for seal", "Dataflow", "Walk", "Finish")
 
@@ -122,9 +123,7 @@ def test_waiting_is_told_apart_from_working(db: eddyline.Connection, monkeypatch
     peeks = db._engine._control.controller._peeks
 
     def go_on() -> None:
-        deadline = time.monotonic() + 60
-        while not len(peeks) and time.monotonic() < deadline:
-            time.sleep(0.002)
+        wait_until(lambda: len(peeks), "somebody asks")
         time.sleep(0.4)
         let_go.set()
         other.execute("INSERT INTO t VALUES (6, 2)")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -13,6 +12,7 @@ import pytest
 import eddyline
 from eddyline.adapter.system_settings import INTERACTIVE_DATAFLOWS
 from eddyline.compute.operators.arrange import ArrangeOperator
+from tests.waiting import wait_until
 
 Rows = list[tuple[object, ...]]
 _RUNTIMES = {True: ("maintenance", "interactive"), False: ("solo", "solo")}
@@ -37,10 +37,14 @@ def rows(db: eddyline.Connection, text: str) -> Rows:
 
 def settled(db: eddyline.Connection, text: str, wanted: Callable[[Rows], bool]) -> Rows:
     """The answer once it is as wanted: maintenance writes down what it did within about a second."""
-    deadline = time.monotonic() + 60
-    while not wanted(found := rows(db, text)):
-        assert time.monotonic() < deadline, found
-        time.sleep(0.01)
+    found: Rows = []
+
+    def as_wanted() -> bool:
+        nonlocal found
+        found = rows(db, text)
+        return wanted(found)
+
+    wait_until(as_wanted, lambda: found)
     return found
 
 
@@ -343,13 +347,13 @@ def test_a_replica_that_is_rebuilt_begins_to_log_anew() -> None:
             patch.setattr(ArrangeOperator, "step", step)
             db.execute("INSERT INTO t VALUES (1)")
             assert exploded.wait(20)
-        deadline = time.monotonic() + 60
-        while True:
+
+        def back() -> bool:
             try:
-                if db._engine.first_replica.client is not failed and rows(db, names) == [("t",)]:
-                    break
+                return db._engine.first_replica.client is not failed and rows(db, names) == [("t",)]
             except eddyline.DatabaseError as error:
                 assert error.sqlstate == "58000"
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
+                return False
+
+        wait_until(back, "the replica comes back")
         assert rows(db, "SELECT count(*) FROM t") == [(1,)]

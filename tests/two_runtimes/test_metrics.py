@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable
 
 import pytest
@@ -15,6 +14,7 @@ from eddyline.compute.measures import BOUNDS_S, Durations
 from eddyline.compute.sharing import Slot
 from eddyline.protocol.soft_assertion import soft_assert
 from eddyline.repr.time import EMPTY, Frontier
+from tests.waiting import wait_until
 
 Series = tuple[str, tuple[tuple[str, str], ...]]
 
@@ -137,14 +137,9 @@ def test_holds_of_the_interpreter_are_sampled_while_that_is_on(interactive: bool
     with eddyline.connect(interactive=interactive) as db:
         assert value(db, "gil_hold_seconds_count") == 0
         db.execute("ALTER SYSTEM SET enable_gil_sampling = on")
-        deadline = time.monotonic() + 60
-        while value(db, "gil_hold_seconds_count") < 3:
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
+        wait_until(lambda: value(db, "gil_hold_seconds_count") >= 3, "they are sampled")
         db.execute("ALTER SYSTEM RESET enable_gil_sampling")
-        while any(t.name == "eddyline-gil" for t in threading.enumerate()):
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
+        wait_until(lambda: all(t.name != "eddyline-gil" for t in threading.enumerate()), "the sampling ends")
 
 
 def test_sampling_that_gets_no_thread_is_left_out_and_tried_again_when_it_is_asked_for(
@@ -160,10 +155,7 @@ def test_sampling_that_gets_no_thread_is_left_out_and_tried_again_when_it_is_ask
         sampler.run(on=True)
     assert "can't start new thread" in caplog.text
     sampler.run(on=True)
-    deadline = time.monotonic() + 60
-    while not sum(found.seen()[0]):
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    wait_until(lambda: sum(found.seen()[0]), "there is one")
     sampler.run(on=False)
 
 
@@ -173,9 +165,11 @@ def test_a_long_hold_is_found() -> None:
     sampler.run(on=True)
     sampler.run(on=True)
     text = "x" * 30_000_000
-    deadline = time.monotonic() + 60
     long = BOUNDS_S.index(0.01) + 1
-    while not sum(found.seen()[0][long:]):
-        assert time.monotonic() < deadline
+
+    def met() -> bool:
         assert text.count("yx") == 0  # one call, tens of milliseconds, the lock held
+        return sum(found.seen()[0][long:]) > 0
+
+    wait_until(met, "it is found")
     sampler.run(on=False)

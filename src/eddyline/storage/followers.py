@@ -51,7 +51,7 @@ class FollowerQueues:
         self._upper = upper
         self._backlog_rows = backlog_rows
         self._backlog_bytes = backlog_bytes
-        self._capacity = threading.Condition(state)
+        self._capacity = threading.Condition(self._state)
         self._unread: set[Collection] = set()  # those with a follower that has commits queued; guarded by _state
         self._closed = False  # guarded by _state
 

@@ -13,8 +13,8 @@ from psycopg import errors
 from eddyline.adapter.memory_guard import MemoryGuard
 from eddyline.testing.served import ServedDatabase
 from tests.frontends.pgwire.conftest import Connection, newcomers
-from tests.frontends.pgwire.test_copy import wait_until
 from tests.frontends.pgwire.test_limits import query, raw, read_until
+from tests.waiting import wait_until
 
 ALL_PAIRS = "SELECT DISTINCT a.i, b.i FROM generate_series(1, 3000) AS a(i), generate_series(1, 3000) AS b(i)"
 FOREVER = "SELECT count(*) FROM generate_series(1, 100000) a, generate_series(1, 100000) b WHERE a < b"
@@ -168,7 +168,7 @@ def test_a_copy_that_waits_for_its_client_is_stopped_for_want_of_memory(pg: Conn
     try:
         with pytest.raises(errors.OutOfMemory, match="was stopped"), pg.cursor().copy("COPY t FROM STDIN") as copy:
             copy.write("1\n")
-            wait_until(lambda: bool(guard._statements))
+            wait_until(lambda: bool(guard._statements), "it is under way")
             used[0], now[0] = 1100, 5.0
             for _ in range(2):
                 guard.look()
@@ -208,7 +208,7 @@ def test_an_idle_transaction_that_is_ended_lets_others_go_on(
     idle.execute("BEGIN; UPDATE t SET b = 2")  # in one message: between two it is idle
     pg.execute("UPDATE t SET b = b + 10")  # waits until the other is gone, and finds nothing of it
     assert pg.execute("SELECT b FROM t").fetchone() == (11,)
-    wait_until(lambda: not left())
+    wait_until(lambda: not left(), left)
     with pytest.raises(psycopg.Error, match="idle-in-transaction timeout"):
         idle.execute("SELECT 1")
     idle.close()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
 
 import psycopg
 import pytest
@@ -13,6 +12,7 @@ from eddyline.testing.postgres import PostgresServer
 from eddyline.testing.served import ServedDatabase
 from tests.frontends.pgwire.conftest import Connection
 from tests.frontends.pgwire.test_psql import psql
+from tests.waiting import wait_until
 
 ROWS = """SELECT x AS a, CASE WHEN x % 3 > 0 THEN repeat('é\t', x % 5) END AS b, x / 7.0 AS c
           FROM generate_series(1, 2500) x"""
@@ -69,13 +69,6 @@ def test_copy_among_other_statements_of_one_string(served: ServedDatabase, schem
     assert (sorted(out.split()), err) == (["1", "2", "5"], "")
 
 
-def wait_until(true: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 30
-    while not true():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-
-
 def test_a_subscription_is_copied_as_it_happens(served: ServedDatabase, schema: str, pg: Connection) -> None:
     pg.execute("CREATE TABLE t (a int)")
     pg.execute("INSERT INTO t VALUES (1)")
@@ -89,9 +82,9 @@ def test_a_subscription_is_copied_as_it_happens(served: ServedDatabase, schema: 
 
     thread = threading.Thread(target=read)
     thread.start()
-    wait_until(lambda: len(seen) == 1)
+    wait_until(lambda: len(seen) == 1, "the first change comes")
     pg.execute("INSERT INTO t VALUES (2)")
-    wait_until(lambda: len(seen) == 2)
+    wait_until(lambda: len(seen) == 2, "the second change comes")
     reader.cancel_safe(timeout=30)
     thread.join(30)
     assert seen == [("1", "1"), ("1", "2")]

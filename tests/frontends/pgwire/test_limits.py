@@ -18,7 +18,7 @@ from eddyline.frontends.pgwire.server import WireConfig
 from eddyline.sql.password_verifier import Verifier
 from eddyline.testing.served import ServedDatabase
 from tests.frontends.pgwire.conftest import Connection, newcomers, told
-from tests.frontends.pgwire.test_copy import wait_until
+from tests.waiting import wait_until
 
 STARTUP = struct.pack("!ii", 17, 196608) + b"user\0me\0\0"
 
@@ -135,7 +135,7 @@ def test_a_client_that_vanishes_leaves_nothing_behind(served: ServedDatabase, pg
         if "FROM STDIN" in text:
             connection.sendall(b"d\0\0\0\x06" + b"1\n" + b"d\0\0\0\xff1")
         connection.close()
-    wait_until(lambda: not left())
+    wait_until(lambda: not left(), left)
     assert pg.execute("SELECT count(*) FROM t").fetchone() == (1000,)
 
 
@@ -148,7 +148,7 @@ def test_a_slow_reader_costs_bounded_memory(served: ServedDatabase) -> None:
         def buffered() -> int:
             return max(c.unsent_bytes for c in served.server.open_connections)
 
-        wait_until(lambda: buffered() > 0)  # the system's own buffers are full
+        wait_until(lambda: buffered() > 0, "the system's own buffers are full")
         time.sleep(0.3)
         assert 0 < buffered() < 2_000_000
         with psycopg.connect(served.url) as other:
@@ -161,7 +161,7 @@ def test_too_many_connections_are_refused_and_places_come_back() -> None:
         with pytest.raises(psycopg.OperationalError, match="too many clients"):
             psycopg.connect(served.url)
         first.close()
-        wait_until(lambda: served.server.connections == 1)
+        wait_until(lambda: served.server.connections == 1, "one is there")
         psycopg.connect(served.url).close()
         second.close()
 
@@ -171,7 +171,7 @@ def test_a_connection_that_is_refused_after_it_had_a_place_gives_it_back() -> No
         for options in ("nonsense", "-c", "-c no_such_setting=1"):
             with pytest.raises(psycopg.OperationalError, match=r"invalid command-line argument|unrecognized config"):
                 psycopg.connect(served.url, options=options)
-            wait_until(lambda: served.server.connections == 0)
+            wait_until(lambda: served.server.connections == 0, "it is gone")
         psycopg.connect(served.url).close()
 
 

@@ -12,8 +12,8 @@ from eddyline.frontends.pgwire.server import WireConfig
 from eddyline.sql.password_verifier import Verifier
 from eddyline.testing.served import ServedDatabase
 from tests.frontends.pgwire.conftest import Connection
-from tests.frontends.pgwire.test_copy import wait_until
 from tests.frontends.pgwire.test_limits import raw, read_all
+from tests.waiting import wait_until
 
 
 @pytest.fixture(scope="module")
@@ -82,15 +82,15 @@ def test_logins_are_refused_with_postgresqls_codes_and_take_no_place() -> None:
         where = f"host={served.host} port={served.port} dbname=postgres user=two"
         with psycopg.connect(where) as first:
             assert sqlstate_of_login(served, "two") == b"53300"
-            wait_until(lambda: served.server.connections == 2)
+            wait_until(lambda: served.server.connections == 2, "both are there")
             with psycopg.connect(served.url):
                 assert sqlstate_of_login(served, "postgres") == b"53300", "of all connections"
-            wait_until(lambda: served.server.connections == 2)
+            wait_until(lambda: served.server.connections == 2, "both are there")
             assert first.execute("SELECT session_user").fetchall() == [("two",)]
             root.execute("ALTER ROLE two RENAME TO three")
             assert sqlstate_of_login(served, "three") == b"53300", "the connection is the role's, whatever its name"
             root.execute("ALTER ROLE three RENAME TO two")
-        wait_until(lambda: served.server.connections == 1)
+        wait_until(lambda: served.server.connections == 1, "one is there")
         psycopg.connect(where).close()
 
 
