@@ -19,7 +19,7 @@ from eddyline.clusterd.config import clusterd_config
 from eddyline.clusterd.host import Host
 from eddyline.compute.process_settings import OwnSettings
 from eddyline.controller.processes import ReplicaSpec, process_arguments
-from eddyline.controller.remote import RemoteReplica
+from eddyline.controller.remote import ReplicaConnection
 from eddyline.protocol.messages import CreateInstance, Hello, InitializationComplete, Response
 from eddyline.storage.store import TableStore
 from eddyline.testing.driver import PAIR
@@ -83,7 +83,7 @@ class Controller:
         self.store = TableStore(hasher)
         self.store.create_table("u1", PAIR, key=None, names=("k", "v"), table="t", constraint="", at=0)  # type: ignore[arg-type]  # a time
         self.store.append({"u1": pairs([(1, 10), (2, 20)])}, 1)  # type: ignore[arg-type]  # a time
-        self.replica = RemoteReplica(addresses, self.store, hasher, self.take, epoch=epoch)
+        self.replica = ReplicaConnection(addresses, self.store, hasher, self.take, epoch=epoch)
 
     def take(self, response: Response) -> None:
         with self.changed:

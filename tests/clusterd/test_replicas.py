@@ -18,7 +18,7 @@ import pytest
 import eddyline
 from eddyline.adapter.engine import Engine
 from eddyline.controller.processes import ReplicaProcesses, ReplicaSpec
-from eddyline.controller.remote import RemoteReplica
+from eddyline.controller.remote import ReplicaConnection
 from eddyline.controller.spawning import Child
 from eddyline.errors import DatabaseError
 from eddyline.protocol.storage_messages import Follow
@@ -154,7 +154,7 @@ def test_a_lost_connection_goes_on_with_what_is_there(
 
     monkeypatch.setattr(StorageFeed, "_follow", follow)
     replica = engine(db).first_replica.client
-    assert isinstance(replica, RemoteReplica)
+    assert isinstance(replica, ReplicaConnection)
     replica._processes[0].commands.abandon()
     wait_until(lambda: engine(db).first_replica.client is not replica, "another one is there")
     hydrate(db)

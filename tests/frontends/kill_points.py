@@ -12,7 +12,7 @@ from unittest.mock import patch
 
 import eddyline
 from eddyline.adapter.engine import Engine
-from eddyline.controller.remote import RemoteReplica, _Process
+from eddyline.controller.remote import ReplicaConnection, _Process
 from eddyline.protocol.storage_messages import StorageUpdate, TimesClosed, Updates
 from eddyline.repr.batch import Batch
 from eddyline.storage.log import Changes, DurableLog, _Group
@@ -144,7 +144,7 @@ def _has_rows(update: StorageUpdate) -> bool:
 
 def _processes(engine: Engine) -> list[_Process]:
     clients = [r.client for cluster in engine.clusters.values() for r in cluster.replicas.values()]
-    return [process for client in clients if isinstance(client, RemoteReplica) for process in client._processes]
+    return [process for client in clients if isinstance(client, ReplicaConnection) for process in client._processes]
 
 
 def _at_each_process(engine: Engine, look: Callable[[_Process, StorageUpdate], bool]) -> None:

@@ -94,7 +94,7 @@ def loader(stamp: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As in a process that has loaded nothing, on a machine where all was compiled."""
     KERNELS[0].load()
     Stamp(ALL, stamp).write(fingerprint_of(module._SOURCES), KERNELS[0].dispatcher.stats.cache_path)
-    monkeypatch.setattr(module, "_begun", threading.Event())
+    monkeypatch.setattr(module, "_loader", threading.Lock())
 
 
 def test_what_is_compiled_is_loaded_behind_the_callers_back(loader: None, monkeypatch: pytest.MonkeyPatch) -> None:

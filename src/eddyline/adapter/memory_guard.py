@@ -128,21 +128,19 @@ class MemoryGuard:
 
     def watch(self, limit: int | None) -> None:
         """The limit from now on, in bytes; None: none."""
+        refusal: RuntimeError | None = None
         with self._lock:
             self._limit = limit
             if limit is not None and self._thread is None and self._threads and not self._closed.is_set():
-                self._thread = self._started()
+                thread = threading.Thread(target=self._run, name="memory-guard", daemon=True)
+                try:
+                    thread.start()
+                    self._thread = thread
+                except RuntimeError as problem:  # the system has none left: the next call tries again
+                    refusal = problem
         self._changed.set()
-
-    def _started(self) -> threading.Thread | None:
-        """The thread; None, which is logged, where the system has none for it: the next ``watch`` tries again."""
-        thread = threading.Thread(target=self._run, name="memory-guard", daemon=True)
-        try:
-            thread.start()
-        except RuntimeError as problem:
-            _log.error("memory in use is not watched until server_memory_limit is set again: %s", problem)
-            return None
-        return thread
+        if refusal is not None:
+            _log.error("memory in use is not watched until server_memory_limit is set again: %s", refusal)
 
     def close(self) -> None:
         """Ends the thread.  Twice is harmless."""

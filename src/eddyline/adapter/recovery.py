@@ -51,15 +51,17 @@ class Recovery(Generic[_Replica]):
             thread = threading.Thread(target=self._run, name="eddyline-rebuild", daemon=True)
             try:
                 thread.start()
+                self._attended = True
             except RuntimeError as error:
-                _log.error("the replica failed, and nobody rebuilds it: %s", error)
-                return make_error(
-                    "58000",
-                    f"the replica failed, and no thread can be started that rebuilds it: {error}",
-                    hint="Each statement tries again. Let other threads of the program end, or raise ulimit -u.",
-                )
-            self._attended = True
-        return None
+                refusal = error
+            else:
+                return None
+        _log.error("the replica failed, and nobody rebuilds it: %s", refusal)
+        return make_error(
+            "58000",
+            f"the replica failed, and no thread can be started that rebuilds it: {refusal}",
+            hint="Each statement tries again. Let other threads of the program end, or raise ulimit -u.",
+        )
 
     def attended(self) -> bool:
         """Whether somebody is at it, or there is nothing to do."""

@@ -21,7 +21,7 @@ from eddyline.controller.holds import StoredHold
 from eddyline.controller.home import Home
 from eddyline.controller.instance import FIRST_CLUSTER, FIRST_REPLICA
 from eddyline.controller.processes import ReplicaProcesses
-from eddyline.controller.remote import RemoteReplica
+from eddyline.controller.remote import ReplicaConnection
 from eddyline.controller.spawning import Spawn
 from eddyline.errors import Error
 from eddyline.protocol.measures_messages import ProcessMeasures
@@ -33,7 +33,7 @@ __all__ = ["Client", "Replica", "Site"]
 
 _log = logging.getLogger("eddyline.engine")
 
-Client: TypeAlias = Solo | Pair | RemoteReplica
+Client: TypeAlias = Solo | Pair | ReplicaConnection
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,7 +283,7 @@ class Replica:
         client = self.client
         if client is None:
             return ReplicaMeasures(info, labels)
-        if isinstance(client, RemoteReplica):
+        if isinstance(client, ReplicaConnection):
             processes = client.measured(timeout)
             runtimes, gap = ProcessMeasures.of_runtimes(processes)
             return ReplicaMeasures(info, labels, runtimes, gap, processes)

@@ -42,9 +42,11 @@ class GilSampler:
             try:
                 thread.start()
             except RuntimeError as error:  # the system has none left
-                _log.warning("holds of the interpreter's lock are not sampled: %s", error)
+                refusal = error
+            else:
+                self._stop = stop
                 return
-            self._stop = stop
+        _log.warning("holds of the interpreter's lock are not sampled: %s", refusal)
 
     def _sample(self, stop: threading.Event) -> None:
         while not stop.is_set():

@@ -25,7 +25,7 @@ from typing import Final
 
 from eddyline.controller.home import Home
 from eddyline.controller.log_pipes import make_log_pipe, relay_log
-from eddyline.controller.remote import RemoteReplica
+from eddyline.controller.remote import ReplicaConnection
 from eddyline.controller.spawning import Child, Spawn, spawn_process
 from eddyline.controller.survivors import Note, Survivor, note_of, read_note, remove_notes, write_note
 from eddyline.errors import Error, make_error
@@ -151,7 +151,7 @@ class ReplicaProcesses:
             self._note(spec)  # at once: this program may be killed, too, before it has taken them over
         return self._seen_upto
 
-    def connect(self, listener: Callable[[Response], None]) -> RemoteReplica:
+    def connect(self, listener: Callable[[Response], None]) -> ReplicaConnection:
         """A connection to the processes as they are; if one is dead, or cannot be reached, to new ones.
 
         Waits until they are up.  58000 if they do not come up; 57P01 once closed; 55006 once the directory is lost.
@@ -175,8 +175,8 @@ class ReplicaProcesses:
     def _epoch(self) -> int:
         return 0 if self._home is None else self._home.epoch
 
-    def _reach(self, listener: Callable[[Response], None]) -> RemoteReplica:
-        return RemoteReplica(self._addresses, self._store, self._hasher, listener, epoch=self._epoch)
+    def _reach(self, listener: Callable[[Response], None]) -> ReplicaConnection:
+        return ReplicaConnection(self._addresses, self._store, self._hasher, listener, epoch=self._epoch)
 
     def _must_replace(self, error: Error) -> None:
         """Says why; raises ``error`` where the processes are somebody else's by now."""
@@ -207,7 +207,7 @@ class ReplicaProcesses:
             _log.info("the replica's processes have seen something else than the directory has, and are replaced")
         return upto
 
-    def _taken_over(self, upto: Time, listener: Callable[[Response], None]) -> RemoteReplica | None:
+    def _taken_over(self, upto: Time, listener: Callable[[Response], None]) -> ReplicaConnection | None:
         """A connection to those that ``look`` has found.  None if they do not go on after all: then they are ended."""
         try:
             self._relay_logs()

@@ -31,7 +31,7 @@ from eddyline.storage.store import TableStore
 from eddyline.trace.hasher import Hasher
 from eddyline.trace.point_probe import Found, PointProbe
 
-__all__ = ["RemoteReplica"]
+__all__ = ["ReplicaConnection"]
 
 _log = logging.getLogger("eddyline.controller")
 _Message = TypeVar("_Message")
@@ -135,7 +135,7 @@ class _Process:
             self._feeding.join()
 
 
-class RemoteReplica:
+class ReplicaConnection:
     """``addresses``: the sockets of the replica's processes, by ordinal.  ``written`` is not called after ``close``.
 
     ``epoch``: of the database; once a process was reached under a higher one this ends, and another is refused: 55006.

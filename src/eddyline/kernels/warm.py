@@ -68,15 +68,22 @@ def warm_soon(progress: Callable[[int, int], None] | None = None) -> None:
         _in_background()
 
 
-# whether a thread loads them, or has
-_begun = threading.Event()
+#: taken, for good, by whoever has a thread load them
+_loader = threading.Lock()
+
+
+def _forget_loader() -> None:
+    """In a forked child, which has no such thread."""
+    if _loader.locked():
+        _loader.release()
+
+
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_begun.clear)
+    os.register_at_fork(after_in_child=_forget_loader)
 
 
 def _in_background() -> None:
-    if not _begun.is_set():
-        _begun.set()
+    if _loader.acquire(blocking=False):
         try:
             # No daemon: the interpreter's end waits for the kernel that is being loaded.
             threading.Thread(target=_load_each, name="eddyline-kernels").start()

@@ -114,13 +114,13 @@ class Crew:
             self._refused = False
         except RuntimeError as problem:
             self._threads.discard(thread)
-            self._loop.call_soon_threadsafe(self._watch)
-            if not self._refused:
-                _log.error("statements wait for a thread, with %d there: %s", len(self._threads), problem)
-            self._refused = True
+            told, self._refused = self._refused, True
+            self._loop.call_soon_threadsafe(self._watch, None if told else problem)
 
-    def _watch(self) -> None:
-        """Has another thread asked for; on the loop."""
+    def _watch(self, refusal: RuntimeError | None) -> None:
+        """Has another thread asked for, since the system refused the last one; on the loop, which says so once."""
+        if refusal is not None:
+            _log.error("statements wait for a thread, with %d there: %s", len(self._threads), refusal)
         if not self._watching:
             self._watching = True
             self._loop.call_later(_STUCK_S, self._look, self._taken)
