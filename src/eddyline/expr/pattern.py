@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from eddyline.errors import DatabaseError, make_error
 from eddyline.expr.constants import per_constant
-from eddyline.expr.registry import Arguments, Evaluated, Overload, declare, implements
+from eddyline.expr.registry import Arguments, Evaluated, Function, Overload, declare, implements
 from eddyline.expr.rowwise import map_rows
 from eddyline.expr.text_functions import lower_text, lowered
 from eddyline.expr.text_output import padded
@@ -158,7 +158,7 @@ def _match_many(text: str, pattern: str, t: int, p: int) -> bool | None:
     return None
 
 
-def _like(args: Arguments, types: Sequence[SqlType], rows: int, *, fold: bool, negate: bool) -> Evaluated:
+def _like(*, fold: bool, negate: bool) -> Function:
     def compute(pattern: str, others: Sequence[pa.Array]) -> Evaluated:
         text = others[0]
         if fold:
@@ -172,28 +172,20 @@ def _like(args: Arguments, types: Sequence[SqlType], rows: int, *, fold: bool, n
             value, pattern = lower_text(value), lower_text(pattern)
         return _like_one(value, pattern) is not negate
 
-    operands = Arguments([padded(args[0], types[0]), args.operand(1)], rows)
-    return per_constant(operands, 1, pa.bool_(), rows, compute, by_row=by_row)
+    def apply(args: Arguments, types: Sequence[SqlType], result: SqlType, rows: int) -> Evaluated:
+        operands = Arguments([padded(args[0], types[0]), args.operand(1)], rows)
+        return per_constant(operands, 1, pa.bool_(), rows, compute, by_row=by_row)
+
+    return apply
 
 
-@implements("like", fallible=True)
-def _like_function(args: Arguments, types: Sequence[SqlType], result: SqlType, rows: int) -> Evaluated:
-    return _like(args, types, rows, fold=False, negate=False)
-
-
-@implements("not_like", fallible=True)
-def _not_like(args: Arguments, types: Sequence[SqlType], result: SqlType, rows: int) -> Evaluated:
-    return _like(args, types, rows, fold=False, negate=True)
-
-
-@implements("ilike", fallible=True)
-def _ilike(args: Arguments, types: Sequence[SqlType], result: SqlType, rows: int) -> Evaluated:
-    return _like(args, types, rows, fold=True, negate=False)
-
-
-@implements("not_ilike", fallible=True)
-def _not_ilike(args: Arguments, types: Sequence[SqlType], result: SqlType, rows: int) -> Evaluated:
-    return _like(args, types, rows, fold=True, negate=True)
+for _name, _fold, _negate in (
+    ("like", False, False),
+    ("not_like", False, True),
+    ("ilike", True, False),
+    ("not_ilike", True, True),
+):
+    implements(_name, fallible=True)(_like(fold=_fold, negate=_negate))
 
 
 def _with_backslash(pattern: str, escape: str) -> str:

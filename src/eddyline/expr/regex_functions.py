@@ -13,7 +13,7 @@ from eddyline.errors import make_error
 from eddyline.expr.constants import per_constant
 from eddyline.expr.regex_match import Matcher, compile_regex, match_column
 from eddyline.expr.regex_syntax import Flags, with_options
-from eddyline.expr.registry import Arguments, Evaluated, Overload, declare, implements
+from eddyline.expr.registry import Arguments, Evaluated, Function, Overload, declare, implements
 from eddyline.expr.rowwise import map_rows
 from eddyline.expr.text_output import padded
 from eddyline.repr.types import BOOLEAN, TEXT, Kind, SqlType
@@ -24,7 +24,7 @@ K = Kind
 _TEXT: Final = pa.large_string()
 
 
-def _matches(args: Arguments, types: Sequence[SqlType], rows: int, *, fold: bool, negate: bool) -> Evaluated:
+def _matches(*, fold: bool, negate: bool) -> Function:
     def compute(pattern: str, others: Sequence[pa.Array]) -> Evaluated:
         found = match_column(others[0], compile_regex(pattern, Flags(ignore_case=fold)))
         return Evaluated(pc.invert(found.array), found.errors) if negate else found
@@ -32,28 +32,20 @@ def _matches(args: Arguments, types: Sequence[SqlType], rows: int, *, fold: bool
     def by_row(text: str, pattern: str) -> bool:
         return (compile_regex(pattern, Flags(ignore_case=fold)).first.search(text) is not None) is not negate
 
-    operands = Arguments([padded(args[0], types[0]), args.operand(1)], rows)
-    return per_constant(operands, 1, pa.bool_(), rows, compute, by_row=by_row)
+    def apply(args: Arguments, types: Sequence[SqlType], result: SqlType, rows: int) -> Evaluated:
+        operands = Arguments([padded(args[0], types[0]), args.operand(1)], rows)
+        return per_constant(operands, 1, pa.bool_(), rows, compute, by_row=by_row)
+
+    return apply
 
 
-@implements("regex_match", fallible=True)
-def _match(args: Arguments, types: Sequence[SqlType], result: SqlType, rows: int) -> Evaluated:
-    return _matches(args, types, rows, fold=False, negate=False)
-
-
-@implements("regex_imatch", fallible=True)
-def _imatch(args: Arguments, types: Sequence[SqlType], result: SqlType, rows: int) -> Evaluated:
-    return _matches(args, types, rows, fold=True, negate=False)
-
-
-@implements("regex_not_match", fallible=True)
-def _not_match(args: Arguments, types: Sequence[SqlType], result: SqlType, rows: int) -> Evaluated:
-    return _matches(args, types, rows, fold=False, negate=True)
-
-
-@implements("regex_not_imatch", fallible=True)
-def _not_imatch(args: Arguments, types: Sequence[SqlType], result: SqlType, rows: int) -> Evaluated:
-    return _matches(args, types, rows, fold=True, negate=True)
+for _name, _fold, _negate in (
+    ("regex_match", False, False),
+    ("regex_not_match", False, True),
+    ("regex_imatch", True, False),
+    ("regex_not_imatch", True, True),
+):
+    implements(_name, fallible=True)(_matches(fold=_fold, negate=_negate))
 
 
 @implements("regex_substring", fallible=True)
