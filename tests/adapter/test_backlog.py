@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import threading
+
 from eddyline.adapter.backlog import Backlog
-from eddyline.errors import Error
+from eddyline.errors import Error, make_error
 from eddyline.protocol.messages import RowBatch, SubscribeResponse
 from tests.compute.runtime_harness import pairs
 
@@ -40,3 +42,25 @@ def test_what_is_taken_makes_room_and_what_is_not_ends_it() -> None:
     error = backlog.get(0)
     assert isinstance(error, Error)
     assert error.sqlstate == "53400"
+
+
+def test_whoever_waits_is_told_to_look_elsewhere_and_misses_nothing() -> None:
+    backlog = Backlog(None)
+    found: list[object] = []
+    waiter = threading.Thread(target=lambda: found.append(backlog.get(None)))
+    waiter.start()
+    backlog.look_again()
+    waiter.join(60)
+    assert found == [None]
+    backlog.look_again()
+    assert backlog.put(change(0, 1))
+    assert isinstance(backlog.get(None), SubscribeResponse), "what there is comes first"
+
+
+def test_all_that_a_reader_may_want_to_see_is_news() -> None:
+    backlog, news = Backlog(None), threading.Semaphore(0)
+    backlog.on_news(lambda: news.release())
+    backlog.put(change(0, 1))
+    backlog.look_again()
+    backlog.fail(make_error("57P01", "the database was closed"))
+    assert [news.acquire(blocking=False) for _ in range(4)] == [True, True, True, False]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -163,6 +164,54 @@ def test_subscriptions() -> None:
         await writing
         assert sorted(seen) == [0, 1, 2]
         assert [c async for c in db.subscribe("t", snapshot=False, timeout=0.2)] == []
+
+    run(body)
+
+
+def test_subscriptions_that_wait_take_no_thread() -> None:
+    async def body(db: eddyline.AsyncConnection) -> None:
+        # One thread for all of the program's own calls, subscriptions' among them.
+        asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(1))
+        seen: list[int] = []
+
+        async def read(condition: str) -> None:
+            async with db.session() as session:
+                async for change in session.subscribe(f"SELECT a FROM t WHERE {condition}", snapshot=False):
+                    seen.extend(change.updates["a"].to_pylist())
+                    return
+
+        readers = [asyncio.create_task(read(f"a % 8 = {n}")) for n in range(8)]
+        while len(db._connection._engine._control.feeds) < 8:  # each has begun
+            await asyncio.sleep(0.005)
+        assert await asyncio.to_thread(lambda: 42) == 42, "the thread is free"
+        await db.append("t", [{"a": n, "b": ""} for n in range(8, 16)])
+        await asyncio.gather(*readers)
+        assert sorted(seen) == list(range(8, 16))
+
+    run(body)
+
+
+def test_a_subscription_that_waits_hears_that_its_table_is_dropped_and_that_the_database_closes() -> None:
+    async def body(db: eddyline.AsyncConnection) -> None:
+        await db.execute("CREATE TABLE other (a int)")
+
+        async def read(session: eddyline.AsyncConnection, table: str) -> str | None:
+            try:
+                async for _ in session.subscribe(table):
+                    pass
+            except eddyline.Error as error:
+                return error.sqlstate
+            return None
+
+        one, two = db.session(), db.session()
+        dropped, closed = (asyncio.create_task(read(s, t)) for s, t in ((one, "other"), (two, "t")))
+        while len(db._connection._engine._control.feeds) < 2:
+            await asyncio.sleep(0.005)
+        await db.execute("DROP TABLE other")
+        assert await dropped == "42P01"
+        assert not closed.done()
+        await asyncio.to_thread(db._connection._engine.close)
+        assert await closed == "08003"
 
     run(body)
 

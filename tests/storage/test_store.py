@@ -261,6 +261,45 @@ def test_backlog_counts_steady_readers_and_reading_frees_it() -> None:
     assert store.backlog() == (0, 0)
 
 
+def test_a_writer_that_waits_for_room_is_told_of_its_cancellation() -> None:
+    store = TableStore(Hasher(1), backlog_rows=10)
+    store.create_table("b", TYPES, key=None, names=("id", "name"), table="b", constraint="", at=Time(0))
+    reader = store.open_source("b", Time(0))[0]
+    reader.set_steady()
+    store.append({"b": batch([(i, "x") for i in range(20)])}, Time(1))
+    asked, cancelled = threading.Semaphore(0), threading.Event()
+    found: list[bool] = []
+
+    def is_cancelled() -> bool:
+        asked.release()
+        return cancelled.is_set()
+
+    waiter = threading.Thread(target=lambda: found.append(store.wait_capacity(None, is_cancelled)))
+    waiter.start()
+    assert asked.acquire(timeout=60)
+    store.look_again()
+    assert asked.acquire(timeout=60), "it is asked once more"
+    assert waiter.is_alive()
+    cancelled.set()
+    store.look_again()
+    waiter.join(60)
+    assert found == [False]
+    assert not asked.acquire(blocking=False) or not asked.acquire(blocking=False), "asked when told, and not otherwise"
+
+
+def test_a_table_that_was_dropped_is_no_backlog() -> None:
+    store = TableStore(Hasher(1), backlog_rows=10)
+    store.create_table("b", TYPES, key=None, names=("id", "name"), table="b", constraint="", at=Time(0))
+    reader = store.open_source("b", Time(0))[0]
+    reader.set_steady()
+    store.append({"b": batch([(i, "x") for i in range(20)])}, Time(1))
+    assert store.backlog()[0] == 20
+    store.drop("b")
+    assert store.backlog() == (0, 0)
+    assert store.wait_capacity(0)
+    assert sum(len(b) for b in reader.poll(100).rows) == 20, "its readers keep what they have"
+
+
 def test_watchers_hear_of_commits_until_they_end(store: TableStore) -> None:
     heard: list[Committed] = []
     end = store.watch(heard.append)
