@@ -59,7 +59,7 @@ def test_whoever_waits_is_told_to_look_elsewhere_and_misses_nothing() -> None:
 
 def test_all_that_a_reader_may_want_to_see_is_news() -> None:
     backlog, news = Backlog(None), threading.Semaphore(0)
-    backlog.on_news(lambda: news.release())
+    backlog.on_news(news.release)
     backlog.put(change(0, 1))
     backlog.look_again()
     backlog.fail(make_error("57P01", "the database was closed"))

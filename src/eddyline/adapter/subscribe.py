@@ -245,4 +245,5 @@ class _Running:
         self.ended = True
         if self._engine.forked():
             return
+        self._backlog.look_again()  # whoever waits for changes is to see that
         self._engine.apart.run(lambda: self._engine.end_subscription(self._id))
