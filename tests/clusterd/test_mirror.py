@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import threading
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Sequence
 
@@ -22,6 +23,7 @@ from eddyline.repr.types import BIGINT, TEXT
 from eddyline.storage.feed import StorageFeed
 from eddyline.storage.store import TableStore
 from eddyline.trace.hasher import Hasher
+from tests.waiting import wait_until
 
 TYPES = (BIGINT, TEXT)
 Rows = list[tuple[int, str]]
@@ -37,13 +39,19 @@ def batch(rows: Rows, diffs: Sequence[int] | None = None, time: int = 0) -> Batc
 class Connected:
     """A store and ``processes`` mirror stores; messages wait until they are pumped, and are lost with a connection."""
 
-    def __init__(self, processes: int = 1, *, retention_us: int = 2) -> None:
+    def __init__(self, processes: int = 1, *, retention_us: int = 2, backlog_bytes: int = 1 << 29) -> None:
         self.hasher = Hasher(5)
         self.store = TableStore(self.hasher, retention_us=retention_us)
         self.processes = processes
         self.now = 0.0
         self.mirrors = [
-            MirrorStore(Hasher(9), retention_us=retention_us, linger_seconds=60, clock=lambda: self.now)
+            MirrorStore(
+                Hasher(9),
+                retention_us=retention_us,
+                backlog_bytes=backlog_bytes,
+                linger_seconds=60,
+                clock=lambda: self.now,
+            )
             for _ in range(processes)
         ]
         self.time = 0
@@ -486,3 +494,27 @@ def test_what_was_asked_of_an_earlier_program_is_had_from_the_next_one(inherits:
     assert told == 4 + (53 if inherits else 0), "what was complete is told only what it lacks"
     for hold in holds:
         hold.close()
+
+
+def test_the_connection_waits_for_readers_that_are_behind_by_bytes() -> None:
+    c = Connected(backlog_bytes=2_000)
+    c.table("t")
+    (reader,) = c.mirrors[0].open_source("t", Time(0), 1)
+    c.pump()
+    while reader.pending():
+        reader.poll(100)
+    reader.set_steady()
+    c.commit("t", [(n, "x" * 100) for n in range(50)])
+    delivering = threading.Thread(target=c.pump)
+    delivering.start()
+    delivering.join(0.1)
+    assert delivering.is_alive(), "few rows, and many bytes"
+    read = 0
+
+    def delivered() -> bool:
+        nonlocal read
+        read += reader.poll(1_000).row_count()
+        return not delivering.is_alive()
+
+    wait_until(delivered, "it goes on once they have read")
+    assert read + reader.poll(1_000).row_count() == 50
