@@ -499,7 +499,8 @@ def test_what_was_asked_of_an_earlier_program_is_had_from_the_next_one(inherits:
 def test_the_connection_waits_for_readers_that_are_behind_by_bytes() -> None:
     c = Connected(backlog_bytes=2_000)
     c.table("t")
-    (reader,) = c.mirrors[0].open_source("t", Time(0), 1)
+    c.commit("t", [(0, "x")])
+    (reader,) = c.mirrors[0].open_source("t", Time(1), 1)
     c.pump()
     while reader.pending():
         reader.poll(100)
