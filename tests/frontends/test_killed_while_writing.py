@@ -13,7 +13,8 @@ from prometheus_client.parser import text_string_to_metric_families
 import eddyline
 from eddyline.controller.survivors import process_start
 from tests.frontends.kill_points import KILL_POINTS
-from tests.frontends.test_survival import WAIT_SECONDS, Program, connect, noted, program, until, wait_until_gone
+from tests.frontends.test_survival import WAIT_SECONDS, Program, connect, noted, program, wait_until_gone
+from tests.waiting import wait_until
 
 _PROGRAM = """
 import sys
@@ -101,7 +102,7 @@ def of_replicas(connection: eddyline.Connection, name: str) -> dict[str, int]:
 def counts(connection: eddyline.Connection, built: int) -> tuple[int, int]:
     """Dataflows that the first replica has built, once these are so many, and that went on."""
     name = "eddyline_dataflows_{}_total".format
-    until(lambda: of_replicas(connection, name("built"))["default.r1"] >= built)
+    wait_until(lambda: of_replicas(connection, name("built"))["default.r1"] >= built, "it is built anew")
     return of_replicas(connection, name("built"))["default.r1"], of_replicas(connection, name("retained"))["default.r1"]
 
 
@@ -179,7 +180,7 @@ def test_replicas_that_were_told_and_others_that_were_not_go_on_together(tmp_pat
     with writing(path, 1) as next_one:
         model.check(next_one)
         gone_on = {"default.r1": INDEXES, "default.r2": INDEXES, "c.r1": 1}
-        until(lambda: ast.literal_eval(next_one.run("REPLICAS")[0]) == gone_on)
+        wait_until(lambda: ast.literal_eval(next_one.run("REPLICAS")[0]) == gone_on, "it goes on")
         assert next_one.run(write(3)) == ["done"]
         model.write(3)
         model.check(next_one)
