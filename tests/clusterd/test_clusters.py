@@ -12,7 +12,7 @@ import pytest
 import eddyline
 from eddyline.adapter.clusters import FIRST_CLUSTER, FIRST_REPLICA, ReplicaSettings
 from eddyline.adapter.replica import Replica
-from eddyline.controller.remote import RemoteReplica
+from eddyline.controller.remote import ReplicaConnection
 
 WAIT_SECONDS = 120.0
 SECOND = "u900"
@@ -85,7 +85,7 @@ def test_one_that_was_without_a_connection_while_another_one_went_on_is_told_wha
         built(db, SECOND)
         replica = engine.default.replica(SECOND)
         assert replica.processes is not None
-        assert isinstance(replica.client, RemoteReplica)
+        assert isinstance(replica.client, ReplicaConnection)
         client, connect, again = replica.client, replica.processes.connect, threading.Event()
         monkeypatch.setattr(
             replica.processes, "connect", lambda listener: again.wait(WAIT_SECONDS) and connect(listener)
