@@ -10,7 +10,7 @@ __all__ = ["WAIT_S", "wait_until"]
 
 T = TypeVar("T")
 #: long enough on the busiest machine; whoever waits in another way waits as long
-WAIT_S = 60.0
+WAIT_S = 240.0
 
 
 def wait_until(condition: Callable[[], T], what: str | Callable[[], object]) -> T:
