@@ -154,12 +154,30 @@ def _range_subselect(node: AstNode, context: Context, left: Scope) -> FromItem:
     expect_fields(node, ("lateral", "subquery", "alias"))
     scope = left if node.lateral else _not_lateral(context, left)
     result = context.binding.subselect(node.subquery, context.within(scope))
-    types = [context.binding.ids.types[i] for i in result.ids]
-    columns = []
-    for name, number, sql_type in zip(result.names, result.ids, types, strict=True):
-        context.binding.own(number, context.block)
-        columns.append(ScopeColumn(name, number, sql_type))
-    return FromItem(result.node, *_entry_of(tuple(columns), node, context))
+    found, numbers = _told_apart(result.node, result.ids, scope, context)
+    columns = tuple(
+        ScopeColumn(name, context.binding.own(number, context.block), context.binding.ids.types[number])
+        for name, number in zip(result.names, numbers, strict=True)
+    )
+    return FromItem(found, *_entry_of(columns, node, context))
+
+
+def _told_apart(node: Node, ids: Sequence[int], scope: Scope, context: Context) -> tuple[Node, list[int]]:
+    """``ids``, but new ones for a column that is shown twice, or is one of an outer query's.
+
+    They have the same values and are columns of their own to GROUP BY: a grouping set that has one nulls the other.
+    """
+    known = {column.id for each in scope.chain() for entry in each.entries for column in entry.columns}
+    numbers: list[int] = []
+    copies: list[tuple[int, Expr]] = []
+    for number in ids:
+        if number in known:
+            copies.append((context.binding.ids.new(context.binding.ids.types[number]), context.binding.ids.column(number)))
+            numbers.append(copies[-1][0])
+        else:
+            known.add(number)
+            numbers.append(number)
+    return (Map(node, tuple(copies)) if copies else node), numbers
 
 
 def _entry_of(

@@ -71,3 +71,27 @@ SELECT count(DISTINCT product) AS products, avg(qty) AS mean FROM sales;
 --> 2 | 2.5000000000000000
 SELECT region, product FROM sales GROUP BY region;
 --> ERROR 42803: column "sales.product" must appear in the GROUP BY clause or be used in an aggregate function
+
+-- A column that a subquery shows twice is two columns to GROUP BY: each set nulls the one that it has not.
+SELECT a, b, count(*) FROM (SELECT product AS a, product AS b FROM sales) s GROUP BY GROUPING SETS ((a, b), (b), ()) ORDER BY 1, 2, 3;
+--> a | b | count
+--> gear | gear | 1
+--> nut | nut | 3
+--> NULL | gear | 1
+--> NULL | nut | 3
+--> NULL | NULL | 4
+SELECT a, b, grouping(a), grouping(b) FROM sales, LATERAL (SELECT product AS a, product AS b) s
+  GROUP BY GROUPING SETS ((a), (b)) ORDER BY 1, 2;
+--> a | b | grouping | grouping
+--> gear | NULL | 0 | 1
+--> nut | NULL | 0 | 1
+--> NULL | gear | 1 | 0
+--> NULL | nut | 1 | 0
+SELECT product, b FROM sales, LATERAL (SELECT product AS b) s GROUP BY GROUPING SETS ((product), (b)) ORDER BY 1, 2;
+--> product | b
+--> gear | NULL
+--> nut | NULL
+--> NULL | gear
+--> NULL | nut
+SELECT b FROM (SELECT product AS a, product AS b FROM sales) s GROUP BY a;
+--> ERROR 42803: column "s.b" must appear in the GROUP BY clause or be used in an aggregate function
