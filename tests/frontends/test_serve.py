@@ -28,7 +28,7 @@ from eddyline.adapter.memory_use import ServerMemory, usual_limit
 from eddyline.adapter.restoring import open_engine
 from eddyline.errors import Error
 from eddyline.frontends.command_line import main
-from eddyline.frontends.serve import LoopTroubles, add_serve_arguments, serve_config
+from eddyline.frontends.serve import LoopTroubles, add_serve_arguments, serve, serve_config
 from tests.frontends.pgwire.test_limits import self_signed
 
 
@@ -223,6 +223,16 @@ def test_the_memory_limit_is_what_was_said_or_most_of_what_there_is() -> None:
             assert engine.system.show("server_memory_limit") == memory_size("", str(usual))
         finally:
             engine.close()
+
+
+@pytest.mark.skipif(usual_limit() is None, reason="the system does not say how much memory is used")
+def test_a_memory_limit_that_leaves_no_room_is_refused_before_anything_is_opened() -> None:
+    parser = argparse.ArgumentParser()
+    add_serve_arguments(parser)
+    config = serve_config(parser.parse_args(["--memory-limit", "1kB", "--listen", "127.0.0.1:0"]))
+    with pytest.raises(Error, match=r"--memory-limit 1kB leaves no room") as caught:
+        asyncio.run(serve(config))
+    assert caught.value.sqlstate == "22023" and re.search(r"is \d+MB", str(caught.value.hint))
 
 
 def test_encrypted_clients_are_served_by_the_command_too(tmp_path: Path) -> None:
