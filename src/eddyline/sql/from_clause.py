@@ -167,12 +167,13 @@ def _told_apart(node: Node, ids: Sequence[int], scope: Scope, context: Context) 
 
     They have the same values and are columns of their own to GROUP BY: a grouping set that has one nulls the other.
     """
+    made = context.binding.ids
     known = {column.id for each in scope.chain() for entry in each.entries for column in entry.columns}
     numbers: list[int] = []
     copies: list[tuple[int, Expr]] = []
     for number in ids:
         if number in known:
-            copies.append((context.binding.ids.new(context.binding.ids.types[number]), context.binding.ids.column(number)))
+            copies.append((made.new(made.types[number]), made.column(number)))
             numbers.append(copies[-1][0])
         else:
             known.add(number)
