@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
+from typing import Any
 
 import pytest
 
@@ -226,6 +227,37 @@ def test_other_threads_call_directly() -> None:
     assert apart.run(threading.current_thread) is not threading.main_thread()
     apart.close()
     assert apart.run(threading.current_thread) is threading.main_thread()
+
+
+@pytest.mark.parametrize("ended", [True, False])
+def test_a_call_that_meets_the_end_of_its_thread_is_made(ended: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    apart = Apart()
+    apart.run(lambda: None)
+    taker = apart._taker
+
+    def closing() -> Callable[[Any], None]:
+        """As if another thread closed the database just when a call has found that it is open."""
+        give = taker()
+        thread = threading.Thread(target=apart.close)
+        thread.start()
+        thread.join()
+        if ended:
+            apart._threads[0]._thread.join(60)
+        return give
+
+    monkeypatch.setattr(apart, "_taker", closing)
+    assert apart.run(lambda: 42) == 42
+    assert apart.run(threading.current_thread) is threading.main_thread()
+
+
+def test_calls_while_another_thread_closes_are_all_made() -> None:
+    for _ in range(200):
+        apart = Apart()
+        apart.run(lambda: None)
+        closing = threading.Thread(target=apart.close)
+        closing.start()
+        assert [apart.run(lambda n=n: n) for n in range(5)] == list(range(5))  # type: ignore[misc]  # mypy cannot infer it
+        closing.join()
 
 
 def test_a_second_interrupt_leaves_a_call_that_does_not_end() -> None:

@@ -128,12 +128,22 @@ class _Thread:
         self._wake = _Flag()
         self._call: _Call | None = None
         self._ending = False
-        threading.Thread(target=self._work, name="eddyline-statements", daemon=True).start()
+        #: it looks for a call once more, and never again
+        self._gone = False
+        self._thread = threading.Thread(target=self._work, name="eddyline-statements", daemon=True)
+        self._thread.start()
 
     def give(self, call: _Call) -> None:
-        """May be repeated, in case that it was interrupted half-way."""
+        """May be repeated, in case that it was interrupted half-way.
+
+        If the thread was told to end meanwhile, and the call has come too late for it, the caller makes it.
+        """
         self._call = call
         self._wake.set()
+        if self._gone:  # else it will be found: the thread says so before it looks for the last time
+            while self._thread.is_alive() and not call.taken:
+                self._thread.join(_LOOK_S)
+            call.make()
 
     def end(self) -> None:
         self._ending = True
@@ -142,13 +152,17 @@ class _Thread:
     def _work(self) -> None:
         while True:
             self._wake.take()
+            self._make_what_was_given()
             if self._ending:
+                self._gone = True
+                self._make_what_was_given()
                 return
-            call, self._call = self._call, None
-            if call is None:
-                continue
+
+    def _make_what_was_given(self) -> None:
+        call = self._call
+        if call is not None:
+            self._call = None
             call.make(lambda: self._idle(self))
-            del call  # what it holds goes with its caller
 
 
 class _NoThreadError(Exception):
@@ -212,6 +226,8 @@ class Apart:
         except RuntimeError as problem:
             raise _NoThreadError from problem
         self._threads.append(thread)
+        if self._closed:  # by another thread, which may not have seen this one
+            thread.end()
         return thread.give
 
     def _attend(self, call: _Call, give: Callable[[_Call], None], cancel: Callable[[], None] | None) -> None:
