@@ -154,7 +154,8 @@ class ReplicaProcesses:
     def connect(self, listener: Callable[[Response], None]) -> ReplicaConnection:
         """A connection to the processes as they are; if one is dead, or cannot be reached, to new ones.
 
-        Waits until they are up.  58000 if they do not come up; 57P01 once closed; 55006 once the directory is lost.
+        Waits until they are up.  58000 if they do not come up, twice; 57P01 once closed; 55006 once the directory is
+        lost.
         """
         self._check_held()
         upto, self._seen_upto = self.look(), None
@@ -167,6 +168,18 @@ class ReplicaProcesses:
                 return self._reach(listener)
             except Error as error:
                 self._must_replace(error)
+        try:
+            return self._begun(listener)
+        except Error as error:
+            with self._lock:
+                given_up = self._closed
+            if given_up or error.sqlstate != "58000" or self._lost():
+                raise
+            # Who ends processes may have met them while they began: that is no reason to give the database up.
+            _log.warning("the replica's processes are started once more: %s", error.message)
+        return self._begun(listener)
+
+    def _begun(self, listener: Callable[[Response], None]) -> ReplicaConnection:
         self._end_children()
         self._start()
         return self._reach(listener)

@@ -224,7 +224,7 @@ def bind_grant(binding: StatementBinding) -> GrantRights:
     return GrantRights(
         grant=node.is_grant,
         kind=kind,
-        rights=tuple(_right(p, kind) for p in privileges if not p.cols),
+        rights=tuple(_right(p, kind, or_sequence=kind == "table") for p in privileges if not p.cols),
         objects=tuple(_object(o) for o in node.objects),
         grantees=tuple(_grantee(unwrap(g)) for g in node.grantees),
         all_in=all_in,
@@ -271,13 +271,14 @@ def _of_columns(node: AstNode, kind: str) -> tuple[str | None, tuple[str, ...]]:
     return _right(node, "column") if node.priv_name else None, name_list(node.cols)
 
 
-def _right(node: AstNode, kind: str) -> str:
+def _right(node: AstNode, kind: str, *, or_sequence: bool = False) -> str:
+    """``or_sequence``: one of sequences may be meant, which GRANT ON TABLE gives rights on, too."""
     right = str(node.priv_name).upper()
     right = "TEMPORARY" if right == "TEMP" else right
     if right not in {r for rights in ALL_RIGHTS.values() for r in rights} | {"EXECUTE"}:
         raise make_error("42601", f'unrecognized privilege type "{right.lower()}"')
-    if kind == "table" and right in ALL_RIGHTS["sequence"]:
-        return right  # of sequences too, as long as it is not of a table
+    if or_sequence and right in ALL_RIGHTS["sequence"]:
+        return right
     if right not in ALL_RIGHTS[kind]:
         shown = "relation" if kind == "table" else kind
         raise make_error("0LP01", f"invalid privilege type {right} for {shown}")
