@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 from collections import Counter
 from collections.abc import Sequence
@@ -18,6 +19,7 @@ from eddyline.expr.ir import Mfp
 from eddyline.plan.dataflow import Join
 from eddyline.repr.time import EMPTY, Frontier
 from eddyline.repr.types import INTEGER, TEXT
+from eddyline.trace.hasher import HASH_BITS_VARIABLE
 from eddyline.trace.run import Layout
 from tests.compute.operator_harness import (
     AS_OF,
@@ -36,6 +38,9 @@ from tests.compute.operator_harness import (
 LEFT = (INTEGER, TEXT)
 RIGHT = (TEXT, INTEGER)
 OUT = (*LEFT, *RIGHT)
+_COUNTED = pytest.mark.skipif(
+    HASH_BITS_VARIABLE in os.environ, reason="keys whose hashes collide are asked for together"
+)
 
 
 @pytest.fixture(autouse=True)
@@ -162,6 +167,7 @@ class Stepped:
         return self.joined.edges[0].arrangement.oks.rows
 
 
+@_COUNTED
 def test_rows_that_nobody_asks_for_are_not_arranged_until_somebody_does() -> None:
     stepped = Stepped()
     assert stepped.pairs(AS_OF) == {"a3": 1}
@@ -208,6 +214,7 @@ def test_an_empty_other_side_leaves_everything_in_reserve() -> None:
     assert stepped.pairs(AS_OF + 1) == {"a99": 1}
 
 
+@_COUNTED
 def test_memory_follows_what_is_live_where_everything_is_replaced() -> None:
     stepped = Stepped()
     for n in range(100):
