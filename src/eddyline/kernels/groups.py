@@ -9,7 +9,7 @@ Equal hashes are candidates only: ``locate_keys`` compares the keys, unless they
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -36,6 +36,9 @@ __all__ = [
 
 Int64s = npt.NDArray[np.int64]
 UInt64s = npt.NDArray[np.uint64]
+
+#: spreads numbers that follow each other
+_MIX: Final = np.uint64(0x9E3779B97F4A7C15)
 
 
 @subroutine
@@ -194,8 +197,8 @@ def locate_keys(keys, rows, hashes, exact, table, head, following, slot_hashes, 
             _link(slot, head, following, slot_hashes, state)
             out[3, slot - known] = i
             progress[2] = slot + 1
-        # The rows of few slots are most of them, and those lie side by side here.
-        at = slot & mask
+        # Slots that are new follow each other: side by side here, others would walk along all of them.
+        at = np.int64((np.uint64(slot) * _MIX) >> np.uint64(32)) & mask
         group = table[at]
         while group >= 0 and out[1, group] != slot:
             at = (at + 1) & mask
