@@ -8,13 +8,13 @@ from contextlib import contextmanager
 
 import pytest
 
-from eddyline.compute.inbox import _MOST_UNHEEDED, Inbox
+from eddyline.compute.inbox import _MOST_UNHEEDED, _MOST_UNHEEDED_ROWS, Inbox
 from eddyline.protocol.sources import Committed
 from tests.waiting import wait_until
 
 
-def committed(*ids: str) -> Committed:
-    return Committed(frozenset(ids), [], len(ids))
+def committed(*ids: str, rows: int | None = None) -> Committed:
+    return Committed(frozenset(ids), [], len(ids) if rows is None else rows)
 
 
 @contextmanager
@@ -51,8 +51,9 @@ def test_a_commit_that_concerns_nobody_is_kept_for_the_next_step() -> None:
         lambda inbox: inbox.commit(committed()),  # a time is closed
         lambda inbox: inbox.want("b"),
         lambda inbox: [inbox.commit(committed("b")) for _ in range(_MOST_UNHEEDED)],
+        lambda inbox: [inbox.commit(committed("b", rows=_MOST_UNHEEDED_ROWS // 2)) for _ in range(2)],
     ],
-    ids=["heeded", "closed", "wanted", "many"],
+    ids=["heeded", "closed", "wanted", "many", "large"],
 )
 def test_what_is_to_be_done_wakes_it(wake: Callable[[Inbox], object]) -> None:
     inbox = Inbox()

@@ -1,8 +1,8 @@
 """What other threads leave for a worker.  ``wait`` returns at once if anything came since the last ``take``.
 
 A commit that gives the worker nothing to do does not wake it: it would ask for the interpreter just when whoever has
-committed is about to answer.  Such commits are kept for the next ``take``, which comes after so many of them at the
-latest.
+committed is about to answer.  Such commits are kept for the next ``take``, which comes after so many of them or of
+their rows at the latest.
 """
 
 from __future__ import annotations
@@ -20,8 +20,10 @@ from eddyline.repr.time import Time
 
 __all__ = ["Inbox", "Taken"]
 
-#: commits that wake a worker though none of them concerns it: it also merges what they have written
+#: commits that wake a worker though none of them concerns it: it also merges what they have written,
 _MOST_UNHEEDED = 64
+#: and so do so many rows: what a load leaves is otherwise merged while the first view over it is built
+_MOST_UNHEEDED_ROWS = 1 << 15
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +87,7 @@ class Inbox:
                     or not committed.ids
                     or not heeded.isdisjoint(committed.ids)
                     or self._unheeded >= _MOST_UNHEEDED
+                    or self._commit_rows >= _MOST_UNHEEDED_ROWS
                 ):
                     self._wake()
 
