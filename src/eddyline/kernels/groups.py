@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from eddyline.kernels.cells import BYTES, INT64, cell, sql_key
 from eddyline.kernels.kernel import kernel, subroutine
-from eddyline.kernels.memory import load_i64
+from eddyline.kernels.memory import load_i64, load_u64, prefetch
 from eddyline.kernels.row_order import ITEM_BYTES, compare_cells, is_null
 from eddyline.kernels.signatures import I64, RUNS, U64, VOID, read, write
 
@@ -39,6 +39,8 @@ UInt64s = npt.NDArray[np.uint64]
 
 #: spreads numbers that follow each other
 _MIX: Final = np.uint64(0x9E3779B97F4A7C15)
+#: so many rows ahead the next link of what a lookup reads is asked for: bucket, slot, key
+_AHEAD: Final = 8
 
 
 @subroutine
@@ -150,6 +152,30 @@ def _keys_equal(items: Any, a: Any, i: Any, b: Any, j: Any) -> Any:
     return True
 
 
+@subroutine
+def _look_ahead(
+    i: Any, rows: Any, hashes: Any, keys: Any, known: Any, head: Any, slot_hashes: Any, mask: Any, split: Any
+) -> None:
+    """Asks for what the lookups of the next rows will read, one link each: a lookup is three misses, one after another.
+
+    Addresses; ``keys``: of the first key column's descriptor.  Hints alone: the rows may turn out to have other slots.
+    """
+    row = i + 3 * _AHEAD
+    if row < rows:
+        prefetch(head + 8 * _bucket(load_u64(hashes + 8 * row), mask, split))
+    row -= _AHEAD
+    if row < rows:
+        slot = load_i64(head + 8 * _bucket(load_u64(hashes + 8 * row), mask, split))
+        if slot >= 0:
+            prefetch(slot_hashes + 8 * slot)
+            prefetch(load_i64(keys + 16) + 8 * slot)
+    row -= _AHEAD
+    if row < rows:
+        slot = load_i64(head + 8 * _bucket(load_u64(hashes + 8 * row), mask, split))
+        if 0 <= slot < known and load_i64(keys) == BYTES:
+            prefetch(load_i64(keys + 8) + load_i64(load_i64(keys + 16) + 8 * slot))
+
+
 @kernel(
     I64(
         RUNS, RUNS, read(U64), I64, write(I64), write(I64), write(I64), write(U64), write(I64), write(I64),
@@ -171,11 +197,16 @@ def locate_keys(keys, rows, hashes, exact, table, head, following, slot_hashes, 
     items = rows.shape[1]
     at_keys = np.int64(keys.ctypes.data)
     at_rows = np.int64(rows.ctypes.data)
+    at_hashes = np.int64(hashes.ctypes.data)
+    at_head = np.int64(head.ctypes.data)
+    at_slot_hashes = np.int64(slot_hashes.ctypes.data)
     mask = len(table) - 1
     room = min(len(following), len(slot_hashes))
     count = progress[1]
     known = progress[3]
     for i in range(progress[0], len(hashes)):
+        if items > 0:
+            _look_ahead(i, len(hashes), at_hashes, at_keys, known, at_head, at_slot_hashes, state[0], state[1])
         slot = head[_bucket(hashes[i], state[0], state[1])]
         while slot >= 0:
             if slot_hashes[slot] == hashes[i]:

@@ -22,6 +22,7 @@ __all__ = [
     "load_i64",
     "load_u8",
     "load_u64",
+    "prefetch",
     "store_i64",
     "store_u8",
 ]
@@ -102,3 +103,19 @@ def _copy_bytes(typingctx: Any, target: Any, source: Any, size: Any) -> Any:
 
 #: memcpy(target, source, size)
 copy_bytes = _intrinsic(_copy_bytes)
+
+
+def _prefetch(typingctx: Any, address: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        pointer, word = _integer(8).as_pointer(), _integer(32)
+        wanted = _ir.FunctionType(_ir.VoidType(), (pointer, word, word, word))
+        function = builder.module.declare_intrinsic("llvm.prefetch", (pointer,), wanted)
+        # To be read, to be kept in all caches, as data.
+        builder.call(function, (builder.inttoptr(args[0], pointer), word(0), word(3), word(1)))
+        return context.get_dummy_value()
+
+    return _types.void(_types.int64), generate
+
+
+#: asks for the cache line at an address, which may be outside a live buffer: nothing waits for it
+prefetch = _intrinsic(_prefetch)
