@@ -13,6 +13,8 @@ from typing import Any
 import pytest
 
 from eddyline.compute.context import OperatorContext
+from eddyline.compute.operators import reduce
+from eddyline.compute.operators.group_table import GroupTable
 from eddyline.compute.operators.reduce import ReduceOperator
 from eddyline.compute.stream import Operator, Output, Stream
 from eddyline.expr.ir import AggregateCall, Column
@@ -90,6 +92,29 @@ def test_exact_aggregates_follow_every_change(seed: int, bits: int | None) -> No
     collector = drive(operator(EXACT_NODE), [(EXACT_TYPES, history)], rng, bits=bits, budget_rows=budget)
     check(collector, [history], exact_oracle, EXACT_NODE.types)
     assert not collector.errors
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_snapshot_of_many_groups_is_taken_in_the_order_of_their_hashes(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, least in (("_NEAR_GROUPS", 3), ("_LEAST_ORDERED", 20), ("_ROWS_A_GROUP", 1), ("_ORDERED_PIECE", 8)):
+        monkeypatch.setattr(reduce, name, least)
+    ordered: list[int] = []
+    located = GroupTable.locate
+
+    def seen(table: GroupTable, columns: Any, rows: int, hashes: Any = None) -> Any:
+        if hashes is not None:
+            ordered.append(rows)
+        return located(table, columns, rows, hashes)
+
+    monkeypatch.setattr(GroupTable, "locate", seen)
+    rng = random.Random(seed)
+    history = random_history(rng, exact_row, updates=400, times=15)
+    collector = drive(operator(EXACT_NODE), [(EXACT_TYPES, history)], rng, budget_rows=rng.choice((16, 65_536)))
+    check(collector, [history], exact_oracle, EXACT_NODE.types)
+    at_as_of = sum(time == AS_OF for _, time, _ in history)
+    assert len(ordered) > 5 and sum(ordered) > at_as_of // 2, "all but the first rows of the snapshot"
 
 
 def test_one_update_at_a_time_gives_what_batches_give() -> None:

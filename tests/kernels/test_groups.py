@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from random import Random
+from types import FunctionType
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -12,6 +15,7 @@ from eddyline.compute.operators.key_log import KeyLog
 from eddyline.kernels import groups
 from eddyline.kernels.cells import WORDS
 from eddyline.kernels.groups import Int64s, UInt64s
+from eddyline.kernels.kernel import Late
 from eddyline.repr.types import (
     BIGINT,
     BOOLEAN,
@@ -146,3 +150,76 @@ def locate_as_twin(types: tuple[SqlType, ...], bits: int, *, exact: bool) -> Non
         gone = np.array([s for s in sorted(linked(head, following)) if rng.random() < 0.3], np.int64)
         groups.erase_slots(gone, head, following, slot_hashes, state)
     assert calls or types in ((), (BOOLEAN,)), "room ran out"
+
+
+class CountedReads:
+    """An array that counts how often it is read."""
+
+    def __init__(self, array: np.ndarray[Any, Any]) -> None:
+        self.array = array
+        self.reads = 0
+
+    def __len__(self) -> int:
+        return len(self.array)
+
+    def __getitem__(self, at: int) -> Any:
+        self.reads += 1
+        return self.array[at]
+
+    def __setitem__(self, at: int, value: int) -> None:
+        self.array[at] = value
+
+
+def reads_a_row(batches: Sequence[UInt64s]) -> tuple[float, float]:
+    """Of the table of a call's groups, and of chains of slots, for each row of the last batch.  Hashes are keys."""
+    slots = sum(map(len, batches))
+    head, following, state = index(slots)
+    slot_hashes, at = CountedReads(np.zeros(slots, np.uint64)), 0
+    chains = CountedReads(following)
+    nothing = np.zeros((1, 0, 6), np.int64)
+    for asked in batches:
+        table = CountedReads(np.full(1 << max(4, (2 * len(asked) - 1).bit_length()), -1, np.int64))
+        slot_hashes.reads = chains.reads = 0
+        progress = np.array((0, 0, at, at), np.int64)
+        out = np.empty((4, len(asked)), np.int64)
+        with np.errstate(over="ignore"):
+            done = plain(groups.locate_keys.function)(
+                nothing, nothing, asked, 1, table, head, chains, slot_hashes, state, progress, out
+            )
+        assert done == 1
+        at = int(progress[2])
+    return table.reads / len(asked), (slot_hashes.reads + chains.reads) / len(asked)
+
+
+def plain(function: Any) -> Any:
+    """A kernel's function in Python, and what it calls."""
+    names = dict(function.__globals__)
+    for name in function.__code__.co_names:
+        called = names.get(name)
+        if isinstance(called, Late) and called.function is not None:  # else it reads memory, for keys that are no words
+            names[name] = plain(called.function)
+    return FunctionType(function.__code__, names)
+
+
+ORDERS: dict[str, Callable[[UInt64s], UInt64s]] = {
+    "ascending": lambda keys: keys,
+    "descending": lambda keys: keys[::-1].copy(),
+    "mixed": lambda keys: np.random.default_rng(1).permutation(keys),
+}
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("dense", [False, True])
+def test_a_row_looks_at_as_many_slots_whatever_the_number_of_groups(dense: bool, order: str) -> None:
+    """Some rows are of groups that are there, anywhere, and some of new ones, whose slots follow each other; keys and
+    their hashes may as well."""
+    rng = np.random.default_rng(2)
+    for rows in (256, 2048):
+        keys = np.arange(8 * rows, dtype=np.uint64)
+        if not dense:
+            keys = rng.integers(0, 2**63, 8 * rows).astype(np.uint64)
+        there, new = keys[: -rows // 2], keys[-rows // 2 :]
+        asked = np.stack((ORDERS[order](rng.choice(there, rows // 2, replace=False)), ORDERS[order](new)), axis=1)
+        for batches in ([there, asked.ravel()], [ORDERS[order](keys)]):
+            found, walked = reads_a_row(batches)
+            assert found <= 4 and walked <= 12, f"{found} and {walked} with {rows} rows"

@@ -228,7 +228,15 @@ def locate_keys(keys, rows, hashes, exact, table, head, following, slot_hashes, 
             _link(slot, head, following, slot_hashes, state)
             out[3, slot - known] = i
             progress[2] = slot + 1
-        # Slots that are new follow each other: side by side here, others would walk along all of them.
+            out[0, i] = count
+            out[1, count] = slot
+            out[2, count] = i
+            count += 1
+            continue
+        if slot >= known:  # its group is that of its first row
+            out[0, i] = out[0, out[3, slot - known]]
+            continue
+        # Slots that follow each other are spread: side by side here, others would walk along all of them.
         at = np.int64((np.uint64(slot) * _MIX) >> np.uint64(32)) & mask
         group = table[at]
         while group >= 0 and out[1, group] != slot:

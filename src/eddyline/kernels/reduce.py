@@ -196,14 +196,16 @@ def running_sums(state, slots, starts, delta, plain, chains, before, after):  # 
     """Adds each group's deltas in order; ``before[s]`` and ``after[s]`` are the group's state around segment *s*.
 
     state: int64[slots, w], updated; slots: int64[g], no repeats; starts: int64[g + 1], group *j* has the segments
-    ``starts[j] <= s < starts[j + 1]``; delta, before, after: int64[m, w].  The first ``plain`` columns are counters;
+    ``starts[j] <= s < starts[j + 1]``; delta: int64[m, w]; before, after: int64[m, w], or int64[0, w] if nobody asks
+    for them.  The first ``plain`` columns are counters;
     ``chains``: int64[c + 1], ascending column bounds of c wide integers.  Cost: m × w.
     """
     width = delta.shape[1]
+    told = width if len(before) else 0
     for j in range(len(slots)):
         slot = slots[j]
         for segment in range(starts[j], starts[j + 1]):
-            for k in range(width):
+            for k in range(told):
                 before[segment, k] = state[slot, k]
             for k in range(plain):
                 state[slot, k] += delta[segment, k]
@@ -216,7 +218,7 @@ def running_sums(state, slots, starts, delta, plain, chains, before, after):  # 
                         carry = value >> np.int64(32)
                     else:
                         state[slot, k] = value
-            for k in range(width):
+            for k in range(told):
                 after[segment, k] = state[slot, k]
 
 
@@ -233,12 +235,14 @@ def running_sums_twin(
     bounds = chains.tolist()
     for j, slot in enumerate(slots.tolist()):
         for segment in range(int(starts[j]), int(starts[j + 1])):
-            before[segment] = state[slot]
+            if len(before):
+                before[segment] = state[slot]
             state[slot, :plain] += delta[segment, :plain]
             for first, stop in pairwise(bounds):
                 total = digits_value(state[slot, first:stop]) + digits_value(delta[segment, first:stop])
                 state[slot, first:stop] = _digits_of(total, stop - first)
-            after[segment] = state[slot]
+            if len(after):
+                after[segment] = state[slot]
 
 
 @kernel(VOID(read(I64, 2), I64, I64, write(I64), write(I64), write(U8)))

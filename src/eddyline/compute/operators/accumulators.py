@@ -89,11 +89,19 @@ class Accumulator(ABC):
 
     def run(self, slots: Int64s, starts: Int64s, delta: Int64s) -> tuple[Int64s, Int64s]:
         """Adds ``delta`` segment by segment; the states before and after each (see ``running_sums``)."""
+        before, after = np.empty_like(delta), np.empty_like(delta)
+        self._run(slots, starts, delta, before, after)
+        return before, after
+
+    def add(self, slots: Int64s, delta: Int64s) -> None:
+        """Adds to each slot, without repeats, its row of ``delta``."""
+        nobody = np.empty((0, self._width), np.int64)
+        self._run(slots, np.arange(len(slots) + 1), delta, nobody, nobody)
+
+    def _run(self, slots: Int64s, starts: Int64s, delta: Int64s, before: Int64s, after: Int64s) -> None:
         if len(slots):
             self._state = grown(self._state, int(slots.max()) + 1)
-        before, after = np.empty_like(delta), np.empty_like(delta)
         running_sums(self._state, slots, starts, delta, self._plain, self._chains, before, after)
-        return before, after
 
     def states(self, slots: Int64s) -> Int64s:
         if len(slots):

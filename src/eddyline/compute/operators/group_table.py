@@ -102,15 +102,21 @@ class GroupTable:
         living = self.size - self.dead
         return StateSize(living, 1 if living else 0, capacity * living // max(1, len(self._alive)), capacity)
 
-    def locate(self, columns: Sequence[pa.Array], rows: int) -> tuple[Int64s, Int64s]:
+    def hashes(self, columns: Sequence[pa.Array], rows: int) -> UInt64s:
+        """uint64[rows], of keys.  Keys whose hashes have the same low bits are neighbours."""
+        return self._hasher.hash_described(describe(columns, self._kinds), rows)
+
+    def locate(self, columns: Sequence[pa.Array], rows: int, hashes: UInt64s | None = None) -> tuple[Int64s, Int64s]:
         """(group of each row: int64[rows], slot of each group: int64[g], no repeats); new keys get new slots.
 
-        The image of a new key is that of its first row.  O(rows), independent of ``size``.
+        The image of a new key is that of its first row.  ``hashes``: of the keys, if they are at hand.
+        O(rows), independent of ``size``.
         """
         asked = rows if columns else min(rows, 1)  # without columns all rows are one group: one of them is enough
         described = describe(columns, self._kinds)
         short = asked <= SHORT_ROWS and sum(varlen_bytes(described, asked)) <= SHORT_BYTES
-        hashes = self._hasher.hash_described(described, asked)
+        if hashes is None or not columns:
+            hashes = self._hasher.hash_described(described, asked)
         exact = int(self._word and not described[0, 3] and not self._keys.descriptors[0, 0, 3])
         table = np.full(1 << max(4, (2 * asked - 1).bit_length()), -1, np.int64)
         out = np.empty((4, asked), np.int64)

@@ -24,8 +24,9 @@ from eddyline.compute.operators.accumulators import (
 )
 from eddyline.compute.operators.bit_accumulators import BitAccumulator
 from eddyline.compute.operators.float_accumulators import FloatDeviation, FloatSum
-from eddyline.compute.operators.group_table import GroupTable
+from eddyline.compute.operators.group_table import GroupTable, UInt64s
 from eddyline.compute.operators.interval_accumulators import IntervalSum
+from eddyline.compute.operators.key_order import KeyOrder
 from eddyline.compute.operators.numeric_accumulators import DeviationAccumulator, ScaledSum
 from eddyline.compute.operators.sealed import SealedOperator
 from eddyline.compute.operators.segments import Segments, cut_segments
@@ -47,6 +48,13 @@ from eddyline.trace.compare import rows_identical
 __all__ = ["ArgumentColumns", "ReduceOperator", "accumulator_for"]
 
 _SUMS = ("sum", "avg")
+#: so many groups fit a cache, and rows may be of any of them; those of more are put in order first, many at once:
+#: at least so many, and as many as there are groups, several times
+_NEAR_GROUPS = 1 << 13
+_LEAST_ORDERED = 1 << 20
+_ROWS_A_GROUP = 4
+#: about so many rows are taken at once
+_ORDERED_PIECE = 1 << 15
 _FLOATS = (Kind.REAL, Kind.DOUBLE)
 
 
@@ -177,6 +185,9 @@ class ReduceOperator(SealedOperator):
         self._key_names = tuple(node.names[k] for k in node.key) if node.names else ()
         #: (sqlstate, message, expression) by number; 0 is no error
         self._errors: list[tuple[str, str, str]] = [("", "", "")]
+        #: while the snapshot comes: rows of many groups, and what takes those that came so far
+        self._waiting = KeyOrder()
+        self._absorbing: Iterator[int] | None = None
         self._global = False
         if node.global_row:
             self._global = context.owns_hash(int(context.hasher.hash_rows((), (), 1)[0]))
@@ -191,21 +202,42 @@ class ReduceOperator(SealedOperator):
         rows, errors = self._arguments.evaluate(batch)
         if errors is not None:
             self.output.send_errors(errors.advanced(self.context.as_of))
-        if len(rows):
-            self.take(rows)
+        if self._table.size < _NEAR_GROUPS:
+            if len(rows):
+                self.take(rows)
+            return
+        keys = rows.columns[: self._arguments.keys]
+        self._waiting.add(rows, self._table.hashes(keys, len(rows)))
+        if self._absorbing is None and self._waiting.rows > max(_LEAST_ORDERED, _ROWS_A_GROUP * self._table.size):
+            self._absorbing = self._in_order()
 
-    def take(self, rows: Batch) -> None:
-        """Adds evaluated rows, all of one time, to the states."""
-        groups, slots = self.located(rows)
+    def absorb_rest(self) -> int:
+        if self._absorbing is None:
+            return 0
+        done = next(self._absorbing, None)
+        if done is None:
+            self._absorbing = None
+            return 0
+        return done
+
+    def _in_order(self) -> Iterator[int]:
+        """Takes the rows that wait; yields the rows of each bounded piece."""
+        for rows, hashes in self._waiting.pieces(_ORDERED_PIECE):
+            self.take(rows, hashes)
+            yield len(rows)
+
+    def take(self, rows: Batch, hashes: UInt64s | None = None) -> None:
+        """Adds evaluated rows, all of one time, to the states; ``hashes``: of their keys, if they are at hand."""
+        groups, slots = self.located(rows, hashes)
         self.add(self._counts, (), rows.diffs, groups, slots)
         for accumulator, keeper, (args, condition) in self.aggregates():
             if accumulator is self._counts or accumulator is not keeper:
                 continue
             self.add(accumulator, self.arguments_of(rows, args), self.weights_of(rows, condition), groups, slots)
 
-    def located(self, rows: Batch) -> tuple[Int64s, Int64s]:
+    def located(self, rows: Batch, hashes: UInt64s | None = None) -> tuple[Int64s, Int64s]:
         """``GroupTable.locate`` of evaluated rows."""
-        return self._table.locate(rows.columns[: self._arguments.keys], len(rows))
+        return self._table.locate(rows.columns[: self._arguments.keys], len(rows), hashes)
 
     def arguments_of(self, rows: Batch, places: Sequence[int]) -> list[pa.Array]:
         return [rows.columns[self._arguments.keys + place] for place in places]
@@ -215,7 +247,7 @@ class ReduceOperator(SealedOperator):
     ) -> None:
         """Adds rows of one time: ``groups`` int64[n], the group of each; ``slots`` int64[g], the slot of each group."""
         delta = accumulator.delta(args, weights, groups, len(slots))
-        accumulator.run(slots, np.arange(len(slots) + 1), delta)
+        accumulator.add(slots, delta)
 
     def weights_of(self, rows: Batch, condition: int | None) -> Int64s:
         """The diffs, 0 where the filter (an expression's place) says no."""
@@ -225,6 +257,10 @@ class ReduceOperator(SealedOperator):
 
     def publish(self) -> Iterator[None]:
         budget = self.context.budget_rows
+        while self.absorb_rest():
+            yield
+        for _ in self._in_order():
+            yield
         for start in range(0, self._table.size, budget):
             slots = np.arange(start, min(start + budget, self._table.size), dtype=np.int64)
             states = self._show(self._counts.states(slots), [a.states(slots) for a in self._keepers])
@@ -261,7 +297,7 @@ class ReduceOperator(SealedOperator):
         return iter(())
 
     def state_size(self) -> StateSize:
-        return self._table.state_size(sum(a.nbytes for a in self._kept()))
+        return self._table.state_size(sum(a.nbytes for a in self._kept()) + self._waiting.nbytes)
 
     def _accumulate(self, batch: Batch) -> tuple[Segments, Int64s, list[tuple[Int64s, Int64s]]] | None:
         """Adds a piece; (segments, slot of each group, states before and after each segment by accumulator)."""

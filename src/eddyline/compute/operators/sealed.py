@@ -46,6 +46,10 @@ class SealedOperator(ABC):
     def absorb(self, batch: Batch) -> None:
         """Takes updates at as_of into the state, without output."""
 
+    def absorb_rest(self) -> int:
+        """One bounded part of what ``absorb`` has left to be done; its rows, 0 if there is none."""
+        return 0
+
     @abstractmethod
     def publish(self) -> Iterator[None]:
         """Emits the state at as_of; yields after each bounded piece."""
@@ -91,7 +95,7 @@ class SealedOperator(ABC):
         if self._hydrated:
             self._stash.take(self._input)
             return moved
-        absorbed = 0
+        absorbed = self.absorb_rest() if self._input.updates else 0
         while self._input.updates and absorbed < self._piece_rows:
             batch = self._input.updates.popleft()
             if not self.context.single_time:  # whose sources give nothing later

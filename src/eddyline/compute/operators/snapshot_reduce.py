@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from eddyline.compute.context import OperatorContext
 from eddyline.compute.operators.accumulators import Accumulator, Shown, present_weights
+from eddyline.compute.operators.group_table import UInt64s
 from eddyline.compute.operators.growable import grown
 from eddyline.compute.operators.reduce import ReduceOperator, accumulator_for
 from eddyline.compute.operators.snapshot import Retractions
@@ -145,10 +146,10 @@ class SnapshotReduceOperator(ReduceOperator):
             return ExtremeAccumulator(call.type, call.args[0].type, call.func, self.context.hasher)
         return accumulator_for(call)
 
-    def take(self, rows: Batch) -> None:
+    def take(self, rows: Batch, hashes: UInt64s | None = None) -> None:
         if self._choosy:
             self._seen.see(rows)
-        super().take(rows)
+        super().take(rows, hashes)
 
     def add(
         self, accumulator: Accumulator, args: Sequence[pa.Array], weights: Int64s, groups: Int64s, slots: Int64s
