@@ -98,9 +98,16 @@ def test_top_k_of_every_type(kind: SqlType, retracting: bool) -> None:
         assert at_one_time(once, batches, bits=bits, budget_rows=budget_rows) == expected
 
 
+@pytest.mark.parametrize("many", [False, True])
 @pytest.mark.parametrize("retracting", [False, True])
 @pytest.mark.parametrize("kind", ALL_TYPES, ids=str)
-def test_extremes_of_every_type_are_the_top_rows(kind: SqlType, retracting: bool) -> None:
+def test_extremes_of_every_type_are_the_top_rows(
+    kind: SqlType, retracting: bool, many: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """``many``: as where there are so many groups that rows are put in the order of their keys."""
+    for name, least in (("_NEAR_GROUPS", 2), ("_LEAST_ORDERED", 20), ("_ROWS_A_GROUP", 1), ("_ORDERED_PIECE", 8)):
+        if many:
+            monkeypatch.setattr(f"eddyline.compute.operators.reduce.{name}", least)
     rng = random.Random(f"{kind}{retracting}")
     types = (INTEGER, kind)
     for func in ("min", "max"):

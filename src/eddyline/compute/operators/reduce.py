@@ -220,6 +220,13 @@ class ReduceOperator(SealedOperator):
             return 0
         return done
 
+    def absorb_all(self) -> Iterator[None]:
+        """Takes whatever waits; yields after each bounded piece.  No rows of the snapshot come afterwards."""
+        while self.absorb_rest():
+            yield
+        for _ in self._in_order():
+            yield
+
     def _in_order(self) -> Iterator[int]:
         """Takes the rows that wait; yields the rows of each bounded piece."""
         for rows, hashes in self._waiting.pieces(_ORDERED_PIECE):
@@ -256,11 +263,8 @@ class ReduceOperator(SealedOperator):
         return np.where(booleans_of(rows.columns[self._arguments.keys + condition]), rows.diffs, 0)
 
     def publish(self) -> Iterator[None]:
+        yield from self.absorb_all()
         budget = self.context.budget_rows
-        while self.absorb_rest():
-            yield
-        for _ in self._in_order():
-            yield
         for start in range(0, self._table.size, budget):
             slots = np.arange(start, min(start + budget, self._table.size), dtype=np.int64)
             states = self._show(self._counts.states(slots), [a.states(slots) for a in self._keepers])
