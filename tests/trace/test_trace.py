@@ -22,7 +22,7 @@ from eddyline.trace.merge import Merge, RunSet
 from eddyline.trace.order import sort_prefix
 from eddyline.trace.run import Layout, Retracted, Run, count_retracted
 from eddyline.trace.snapshot import Snapshot
-from eddyline.trace.trace import FAN, TINY_RUNS, Trace
+from eddyline.trace.trace import FAN, HISTORY_FAN, TINY_RUNS, Trace
 from tests.trace.multiset import Item, Oracle, build, multiset, random_batch
 
 LAYOUTS = {
@@ -513,6 +513,34 @@ def test_rows_that_stay_are_copied_once_per_level(monkeypatch: pytest.MonkeyPatc
     levels = int(np.log2(inserts)) // 2
     assert sum(begun) <= (levels + 1) * trace.rows
     assert trace.runs <= (FAN - 1) * (levels + 1)
+
+
+def test_history_is_copied_once_in_longer_levels_until_since_has_passed_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    layout, hasher, numbers = Layout((BIGINT, BIGINT), (0,)), Hasher(1), np.random.default_rng(1)
+    trace = Trace(layout)
+    handle = trace.handle(since=Frontier(0), through=EMPTY)
+    begun = counted_merges(monkeypatch)
+    monkeypatch.setattr("eddyline.trace.trace._HISTORY_ROWS", 100)
+    inserts, rows = HISTORY_FAN**2, 100
+    for lower in range(inserts):
+        columns = tuple(random_numbers(numbers, rows) for _ in layout.types)
+        batch = Batch.at(layout.types, columns, rows, Time(lower))
+        trace.insert(build(batch, layout, hasher, lower=lower, upper=lower + 1, since=0))
+        while trace.work(1000):
+            continue
+        assert trace.runs <= 2 * (HISTORY_FAN - 1)
+    assert sum(begun) == 2 * trace.rows
+    trace.insert(build(batch.advanced(Time(inserts)), layout, hasher, lower=inserts, upper=inserts + 1, since=0))
+    for _ in range(FAN - 1):
+        lower = trace.upper
+        trace.insert(build(batch.advanced(Time(lower)), layout, hasher, lower=lower, upper=lower + 1, since=0))
+    while trace.work(1000):
+        continue
+    assert trace.runs == 1 + FAN, "they are history"
+    handle.downgrade(trace.upper)
+    while trace.work(1000):
+        continue
+    assert trace.runs == 2, "they are no more"
 
 
 def test_merges_are_left_to_idle_time_and_paid_by_inserts_where_there_is_none(monkeypatch: pytest.MonkeyPatch) -> None:

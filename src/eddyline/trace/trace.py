@@ -8,16 +8,17 @@ I2  ``since`` never passes a handle's ``since``; neither it nor ``upper`` regres
 I3  a merge reads only its inputs and is swapped in whole: a snapshot never changes;
 I4  no run reaches from below the lowest ``through`` hold to at or past it, unless its merge began before the hold.
 
-*Merging.*  One-row inserts are kept as tiny runs, folded once there are TINY_RUNS of them.  The rest have levels, each
-of runs four times as long as the one below; FAN neighbours of one level (and whatever is shorter between them) merge at
-once, so that a row is copied once per level: half as often as by merging pairs, for about half as many runs more.
-That is for rows that stay.  Retractions that since has passed free space only where they meet what they take back: a
-run merges with all newer ones once these hold passed retractions of a quarter of its rows.  A merge of M rows is left
-to idle time (``work``) until M / 8 newer rows have come: readers wait for what an insert brought and not for merges,
-which go on while somebody else has the turn.  From then on each insert of n rows gives it 8n + 1024 rows of fuel: it
-ends by the time that M / 4 newer rows have come, so sizes stay geometric and runs logarithmic, however busy the writer
-is.  Rows that came and went in one run meet no other run that would make them vanish: such a run is rewritten alone, in
-idle time, once since has passed it.
+*Merging.* One-row inserts are kept as tiny runs, folded once there are TINY_RUNS of them. The rest have levels, each of
+runs four times as long as the one below; FAN neighbours of one level (and whatever is shorter between them) merge at
+once, so that a row is copied once per level: half as often as by merging pairs, for about half as many runs more. That
+is for rows that stay. What since has not passed is merged once more when it has, since only then anything vanishes:
+until then HISTORY_FAN long neighbours are waited for, for fewer copies of more runs. Retractions that since has passed
+free space only where they meet what they take back: a run merges with all newer ones once these hold passed retractions
+of a quarter of its rows. A merge of M rows is left to idle time (``work``) until M / 8 newer rows have come: readers
+wait for what an insert brought and not for merges, which go on while somebody else has the turn. From then on each
+insert of n rows gives it 8n + 1024 rows of fuel: it ends by the time that M / 4 newer rows have come, so sizes stay
+geometric and runs logarithmic, however busy the writer is. Rows that came and went in one run meet no other run that
+would make them vanish: such a run is rewritten alone, in idle time, once since has passed it.
 
 Thread: one writer (insert, advance_upper, work).  Snapshots and handles: any thread.
 """
@@ -38,6 +39,9 @@ __all__ = ["Trace", "TraceHandle"]
 _START: Final = Frontier(MIN_TIME)
 TINY_RUNS: Final = 16
 FAN: Final = 4
+HISTORY_FAN: Final = 8
+#: shorter runs cost readers more than their merges save
+_HISTORY_ROWS: Final = 4096
 #: newer runs merge into one at least so many times as long as what they retract of it
 _RETRACTED_SHARE: Final = 4
 _TINY_ROWS: Final = 64
@@ -312,12 +316,17 @@ class Trace:
         for position in range(stop - 1, start - 1, -1):
             of_run = runs[position].level
             if of_run > level:
-                if stop - position > FAN:
+                if stop - position > self._fan(runs[stop - 1]):
                     due.append((position + 1, stop))
                 stop, level = position + 1, of_run
-        if stop - start >= FAN:
+        if stop - start >= self._fan(runs[stop - 1]):
             due.append((start, stop))
         return due
+
+    def _fan(self, newest: Run) -> int:
+        """How many neighbours of one level merge, ``newest`` being the last of them."""
+        history = len(newest) >= _HISTORY_ROWS and newest.upper > self._since + 1
+        return HISTORY_FAN if history else FAN
 
     def _retracted_from(self, start: int, stop: int) -> int | None:
         """The oldest run of which the newer ones retract a good part, if there is one."""
