@@ -237,7 +237,7 @@ class _Builder:
                 output = self._output()
                 operator = self._operator(node, name, output)
                 if isinstance(operator, RecomputeOperator):
-                    self.states += (operator.state, operator.shown)
+                    self.states += operator.states
                 self.operators.append(operator)
                 self.edges[position] = output
 

@@ -49,6 +49,16 @@ def _is_null(expr: Expr) -> Expr:
     return Call("is_null", (expr,), BOOLEAN)
 
 
+def _is_not_true(expr: Expr) -> Expr:
+    return Call("is_not_true", (expr,), BOOLEAN)
+
+
+def _is_not_in(subquery: Subquery, *, negated: bool) -> bool:
+    """NOT (x = ANY …) or x <> ALL …, of one column."""
+    kind, operator = (SubqueryKind.ANY, "eq") if negated else (SubqueryKind.ALL, "ne")
+    return subquery.kind is kind and subquery.operator == operator and len(subquery.tests) == 1
+
+
 class Lowers(Protocol):
     """What attaching asks of the lowering of nodes (``sql.decorrelate``)."""
 
@@ -288,13 +298,18 @@ class Attachment:
     def _with_flags(
         self, joined: Lowered, rows: Lowered, keys: tuple[int, ...], *, item: int, some: int, with_null: int
     ) -> Lowered:
-        """Adds per domain value: is there a row, is one of its items NULL.  Both NULL or false without rows."""
-        count = self._ids.new(BIGINT)
+        """Adds per domain value: is there a row, is one of its items NULL.  Both NULL or false without rows.
+
+        Of the rows only the kinds are counted, so that one more of a kind changes nothing behind them.
+        """
+        count, null = self._ids.new(BIGINT), self._ids.new(BOOLEAN)
         calls = (
             (count, AggregateCall("count", (), BIGINT)),
-            (with_null, AggregateCall("bool_or", (_is_null(self._ids.column(item)),), BOOLEAN)),
+            (with_null, AggregateCall("bool_or", (self._ids.column(null),), BOOLEAN)),
         )
-        grouped = self._grouped(rows, keys, calls)
+        wide = self._lowering.mapped(rows, ((null, _is_null(self._ids.column(item))),))
+        kinds = trimmed(wide, (*keys, null))
+        grouped = self._grouped(Lowered(plan.Distinct(kinds.relation), kinds.layout), keys, calls)
         flag = Call("gt", (self._ids.column(count), Literal(0, BIGINT)), BOOLEAN)
         right = trimmed(add_columns(grouped, ((some, flag),)), (*keys, some, with_null))
         return join_lowered(JoinKind.LEFT if keys else JoinKind.INNER, joined, right, ())
@@ -369,7 +384,28 @@ class Attachment:
         if subquery.kind is SubqueryKind.ANY and subquery.operator == "eq" and not negated:
             wide, tests = self._test_columns(lowered, subquery.tests)
             return self._semi(wide, subquery.node, JoinKind.SEMI, tests, subquery.values)
+        if _is_not_in(subquery, negated=negated) and not self._outer(lowered, subquery.node):
+            return self._not_in(lowered, subquery)
         return None
+
+    def _not_in(self, lowered: Lowered, subquery: Subquery) -> Lowered:
+        """``x NOT IN (subquery)``, uncorrelated: without NULLs an anti join.
+
+        What the flags decide comes first: it changes rarely, and then a change of the subquery meets one join.
+        """
+        wide, (test,) = self._test_columns(lowered, subquery.tests)
+        value = subquery.values[0]
+        item = self._ids.new(value.type)
+        some, with_null = self._ids.new(BOOLEAN), self._ids.new(BOOLEAN)
+        rows = trimmed(self._lowering.mapped(self._lowering.lower(subquery.node, None), ((item, value),)), (item,))
+
+        def both(local: Lowered) -> Lowered:
+            flagged = self._with_flags(wide, local, (), item=item, some=some, with_null=with_null)
+            nobody = And((self._ids.column(some), _is_null(test)))
+            open_rows = filtered(flagged, [_is_not_true(self._ids.column(with_null)), _is_not_true(nobody)])
+            return join_lowered(JoinKind.ANTI, open_rows, local, (Call("eq", (test, self._ids.column(item)), BOOLEAN),))
+
+        return self._lowering.shared(rows, both)
 
     def _semi(
         self, lowered: Lowered, node: Node, kind: JoinKind, tests: Sequence[Expr], values: Sequence[Expr]

@@ -1,7 +1,8 @@
 """The frame of operators that recompute a group's output rows when the group changes: top-k, string_agg, array_agg.
 
-The output shown for each group is kept; when a group changes at a time, its output is computed anew and the difference
-is emitted.  Where a piece holds several times, round *r* takes every group's *r*-th distinct time, all groups at once.
+The output shown for each group is kept (where there is no key it is one group's, as it was computed); when a group
+changes at a time, its output is computed anew and the difference is emitted.  Where a piece holds several times, round
+*r* takes every group's *r*-th distinct time, all groups at once.
 """
 
 from __future__ import annotations
@@ -73,7 +74,9 @@ class RecomputeOperator(SealedOperator):
     ) -> None:
         super().__init__(name, input, output, context)
         self.state = KeyedState(layout, context.hasher)
-        self.shown = KeyedState(Layout(types, output_key), context.hasher)
+        self._shown = KeyedState(Layout(types, output_key), context.hasher) if output_key else None
+        #: what the only group shows, where there is no key
+        self._last = GroupOutput(np.empty(0, np.int64), Batch.empty(types).columns, np.empty(0, np.int64))
         self.types = types
         #: the last time of the pieces so far
         self._reached = -1
@@ -141,13 +144,20 @@ class RecomputeOperator(SealedOperator):
             self._round(part, piece, local[of_row[chosen]] if rounds > 1 else of_row, segments.times[in_round])
             yield
 
+    @property
+    def states(self) -> tuple[KeyedState, ...]:
+        """Those that merge."""
+        return (self.state,) if self._shown is None else (self.state, self._shown)
+
     def state_size(self) -> StateSize:
-        return size_of_traces((self.state.trace, self.shown.trace))
+        kept = size_of_traces(state.trace for state in self.states)
+        size = sum(int(c.nbytes) for c in self._last.columns) + self._last.diffs.nbytes
+        return StateSize(kept.records + len(self._last.diffs), kept.batches, kept.size + size, kept.capacity + size)
 
     def close(self) -> None:
         super().close()
-        self.state.close()
-        self.shown.close()
+        for state in self.states:
+            state.close()
 
     def _groups(self, keys: Sequence[pa.Array], rows: int) -> tuple[Groups, Int64s]:
         hashes = self.state.hashes(keys, rows)
@@ -178,7 +188,9 @@ class RecomputeOperator(SealedOperator):
 
     def _shown_of(self, groups: Groups) -> GroupOutput:
         """What the groups show, each row once, by ascending group."""
-        found = self.shown.rows_of(groups.keys, groups.hashes)
+        if self._shown is None:
+            return self._last
+        found = self._shown.rows_of(groups.keys, groups.hashes)
         if len(found) <= 1:  # nothing to cancel, nor to sort
             return GroupOutput(found.probe_rows, found.columns, found.diffs)
         # The group number stands where the time would: rows cancel within their group.
@@ -191,5 +203,8 @@ class RecomputeOperator(SealedOperator):
         if before is not None and len(before.groups):
             old = Batch(self.types, before.columns, times[before.groups], -before.diffs)
             changes = consolidate(Batch.concat(self.types, [old, changes]), self.context.hasher)
-        self.shown.insert(changes)
+        if self._shown is None:
+            self._last = after
+        else:
+            self._shown.insert(changes)
         self.output.send(changes)
