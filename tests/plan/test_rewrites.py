@@ -296,7 +296,7 @@ def test_joins_of_many_with_many_come_last() -> None:
 def test_what_is_referred_to_meets_its_own_filtered_reference_first() -> None:
     """``f`` refers to ``d`` and to ``e``, ``d`` refers to ``n``, of which few rows are wanted."""
     f, d, n = Get("f", (INTEGER, INTEGER)), Get("d", (INTEGER, INTEGER)), Get("n", (INTEGER, INTEGER))
-    e, few = Filter(Get("e", (INTEGER,)), (eq(0, lit(1)),)), Filter(n, (eq(1, lit(5)),))
+    e, few = Filter(Get("e", (INTEGER,)), (eq(0, lit(1)),)), Filter(n, (gt(1, lit(5)),))
     keys = {"d": ((0,),), "n": ((0,),), "e": ((0,),)}
     facts = CatalogFacts((), keys)
     three = Join(JoinKind.INNER, Join(JoinKind.INNER, f, d, (eq(0, 2),)), few, (eq(3, 4),))
@@ -314,6 +314,26 @@ def test_what_is_referred_to_meets_its_own_filtered_reference_first() -> None:
     whole = Join(JoinKind.INNER, Join(JoinKind.INNER, f, d, (eq(0, 2),)), n, (eq(3, 4),))
     for tree, known in ((three, indexed), (whole, facts), (three, CatalogFacts((), {"n": ((0,),)}))):
         assert reduced not in list(post_order(order_joins(tree, known)))
+
+
+def test_what_is_joined_to_a_filtered_reference_is_as_rare_as_that() -> None:
+    """``d`` of one ``n`` comes before ``e`` of one kind, which is written later; of one ``m`` of such an ``n`` it does
+    not."""
+    f, d, n = Get("f", (INTEGER, INTEGER)), Get("d", (INTEGER, INTEGER)), Get("n", (INTEGER, INTEGER))
+    e, few = Filter(Get("e", (INTEGER,)), (eq(0, lit(1)),)), Filter(n, (eq(1, lit(5)),))
+    facts = CatalogFacts((), dict.fromkeys("dmne", ((0,),)))
+    reduced = Join(JoinKind.INNER, d, few, (eq(1, 2),))
+    three = Join(JoinKind.INNER, Join(JoinKind.INNER, f, d, (eq(0, 2),)), few, (eq(3, 4),))
+    ordered = order_joins(Join(JoinKind.INNER, three, e, (eq(1, 6),)), facts)
+    joined = Join(JoinKind.INNER, Join(JoinKind.INNER, reduced, f, (eq(4, 0),)), e, (eq(5, 6),))
+    assert ordered == Project(joined, (4, 5, 0, 1, 2, 3, 6))
+    assert order_joins(ordered, facts) == ordered
+    m = Filter(Get("m", (INTEGER, INTEGER)), (eq(1, lit(5)),))
+    four = Join(
+        JoinKind.INNER, Join(JoinKind.INNER, Join(JoinKind.INNER, f, d, (eq(0, 2),)), n, (eq(3, 4),)), m, (eq(5, 6),)
+    )
+    far = order_joins(Join(JoinKind.INNER, four, e, (eq(1, 8),)), facts)
+    assert next(node for node in post_order(far)) == Get("e", (INTEGER,))
 
 
 def test_a_join_keeps_the_keys_of_the_side_whose_rows_it_repeats_never() -> None:

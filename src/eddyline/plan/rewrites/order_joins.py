@@ -6,7 +6,8 @@ order as written stays.
 
 What another input refers to by a unique key is joined first with what it refers to itself, if that is filtered and
 linked to nothing else: a supplier with his nation, so that a lineitem meets the suppliers of one nation instead of all,
-and their nations afterwards; unless an index has it by that key.
+and their nations afterwards; unless an index has it by that key.  It counts as filtered as what it refers to, so that
+the suppliers of one nation come before the orders of one status, if they are written before them.
 
 Only conditions that cannot fail are moved; a join with one that may is an input like any
 other.
@@ -265,17 +266,11 @@ class _Order:
         """0: an equality with a constant, 1: some filter or semi join, 2: none."""
         predicates = [p for p, t in zip(self._tree.predicates, self._touched, strict=True) if t == {i}]
         source = self._tree.inputs[i]
-        if not isinstance(self._tree.shapes[i], int):
-            return 1  # joined to a filtered one
-        while isinstance(source, (Project, Map, Filter)):
-            if isinstance(source, Filter):
-                predicates.extend(source.predicates)
-            source = source.input
-        if isinstance(source, Join) and source.kind in (JoinKind.SEMI, JoinKind.ANTI):
-            return 1
-        if any(isinstance(p, Call) and p.func == "eq" and any(is_constant(a) for a in p.args) for p in predicates):
-            return 0
-        return 1 if predicates else 2
+        shape = self._tree.shapes[i]
+        if not isinstance(shape, int):
+            # Joined to a filtered one: as rare as that, if it is not filtered through a third one only.
+            return _filter_rank(source.right, ()) if isinstance(source, Join) and isinstance(shape[1], int) else 1
+        return _filter_rank(source, predicates)
 
     def _equates(self, predicate: Expr) -> bool:
         return isinstance(predicate, Call) and predicate.func in ("eq", "is_not_distinct_from")
@@ -317,6 +312,20 @@ class _Order:
             if isinstance(a, Column) and start <= a.index < start + len(columns)
         }
         return any(set(index.key) == key for index in self._facts.indexes_on(source.id))
+
+
+def _filter_rank(source: Relation, more: Sequence[Expr]) -> int:
+    """As ``_Order`` ranks an input that ``more`` filters as well."""
+    predicates = list(more)
+    while isinstance(source, (Project, Map, Filter)):
+        if isinstance(source, Filter):
+            predicates.extend(source.predicates)
+        source = source.input
+    if isinstance(source, Join) and source.kind in (JoinKind.SEMI, JoinKind.ANTI):
+        return 1
+    if any(isinstance(p, Call) and p.func == "eq" and any(is_constant(a) for a in p.args) for p in predicates):
+        return 0
+    return 1 if predicates else 2
 
 
 def _build(tree: _Tree, order: tuple[int, ...]) -> Relation:
