@@ -160,3 +160,19 @@ def test_rows_go_out_in_slices_and_in_again(rows: int) -> None:
     with pytest.raises(DatabaseError):
         other.append({"a": batch([(keys[0] if rows else 5, "again")] * 2)}, Time(time + 1))
     assert store.stored_rows("nowhere") is None
+
+
+def test_what_was_checked_is_looked_at_again_only_if_there_was_a_commit_since() -> None:
+    store = new_store()
+    store.append({"a": batch([(1, "x")])}, Time(1))
+    store.publish(store.prepare({"a": batch([(2, "y")])}, Time(3), {"a": Time(1)}))
+    for at in (Time(1), Time(2)):
+        with pytest.raises(DatabaseError) as caught:
+            store.prepare({"a": batch([(2, "again")])}, Time(5), {"a": at})
+        assert caught.value.sqlstate == "23505"
+    pending = store.prepare({"a": batch([(3, "z")])}, Time(5), {"a": Time(3)})
+    with pytest.raises(DatabaseError):  # it is not visible, and counts
+        store.prepare({"a": batch([(3, "again")])}, Time(6), {"a": Time(4)})
+    store.take_back(pending)
+    store.append({"a": batch([(3, "other")])}, Time(6), {"a": Time(3)})
+    assert contents(store.snapshot("a", Time(6))) == {(1, "x"): 1, (2, "y"): 1, (3, "other"): 1}

@@ -67,6 +67,7 @@ from eddyline.sql.statements import (
     Truncate,
 )
 from eddyline.storage.log import Changes
+from eddyline.storage.store import NONE_CHECKED
 
 __all__ = ["Definition", "commit_with_definitions", "define", "maintained_relation", "make", "truncate"]
 
@@ -233,12 +234,17 @@ def _draft(engine: Engine, definition: Defining, snapshot: CatalogSnapshot, *, c
 
 
 def commit_with_definitions(
-    engine: Engine, definitions: Sequence[Defining], writes: Mapping[str, Batch], *, wait: bool
+    engine: Engine,
+    definitions: Sequence[Defining],
+    writes: Mapping[str, Batch],
+    *,
+    wait: bool,
+    checked: Mapping[str, Time] = NONE_CHECKED,
 ) -> CommitUnderWay | None:
     """Applies ``definitions`` in order and commits ``writes``, all or nothing; None if nothing changed.
 
     Rows for tables that there are not in the end are left out.  Definitions are safe and visible when it returns.
-    ``wait``: as for ``Engine.begin_commit``.  Raises as the definitions do, and as that.
+    ``wait``, ``checked``: as for ``Engine.begin_commit``.  Raises as the definitions do, and as that.
     """
     with engine.commit_lock:
         base = snapshot = engine.catalog.snapshot()
@@ -251,7 +257,7 @@ def commit_with_definitions(
             return None
         at = engine.timeline.allocate()
         if snapshot is base:
-            return engine.begin_commit(rows, at, wait=wait)
+            return engine.begin_commit(rows, at, wait=wait, checked=checked)
         made: list[CatalogItem] = []
         try:
             for definition, change in zip(definitions, done, strict=True):

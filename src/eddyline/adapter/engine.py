@@ -59,7 +59,7 @@ from eddyline.repr.time import Time
 from eddyline.sql.catalog_view import CatalogItem
 from eddyline.storage.group_commit import QueuedCommit
 from eddyline.storage.log import Changes
-from eddyline.storage.store import TableStore
+from eddyline.storage.store import NONE_CHECKED, TableStore
 from eddyline.trace.hasher import Hasher
 
 __all__ = ["CommitUnderWay", "Engine"]
@@ -427,22 +427,29 @@ class Engine:
         return self.finish_commit(begun)
 
     def begin_commit(
-        self, writes: Mapping[str, Batch], at: Time, changes: Changes = _NO_CHANGES, *, wait: bool = True
+        self,
+        writes: Mapping[str, Batch],
+        at: Time,
+        changes: Changes = _NO_CHANGES,
+        *,
+        wait: bool = True,
+        checked: Mapping[str, Time] = NONE_CHECKED,
     ) -> CommitUnderWay:
         """Checks the commit and gives it its place; ``finish_commit`` must follow.  Needs the commit lock.
 
-        Without ``wait`` it is made visible before it is safe.  ``changes``: what else a directory is told.  Raises as
-        ``TableStore.append``, and what the directory's disk refuses (53100 …); then nothing is left of it.
+        Without ``wait`` it is made visible before it is safe.  ``changes``: what else a directory is told.
+        ``checked``: see ``TableStore.prepare``.  Raises as ``TableStore.append``, and what the directory's disk refuses
+        (53100 …); then nothing is left of it.
         """
         durability = self.durability
         if durability is None:
-            self.store.append(writes, at)
+            self.store.append(writes, at, checked)
             self._committed(writes, at)
             return CommitUnderWay(at, None)
         if not wait or not (writes or changes):
             durability.group.reserve(at)
         ticket = durability.group.ticket()
-        prepared = self.store.prepare(writes, at)
+        prepared = self.store.prepare(writes, at, checked)
 
         def publish() -> None:
             self.store.publish(prepared)

@@ -245,7 +245,9 @@ class SessionTransaction:
                 raise make_error("40001", "a table of the transaction was dropped meanwhile")
             transaction.check_reads(engine)
             interrupt.check()
-            begun = commit_with_definitions(engine, transaction.definitions, writes, wait=settings.synchronous)
+            begun = commit_with_definitions(
+                engine, transaction.definitions, writes, wait=settings.synchronous, checked=transaction.checked()
+            )
         return None if begun is None else engine.finish_commit(begun)
 
     def end(self, *, committed: bool) -> None:

@@ -70,6 +70,7 @@ class Transaction:
     implicit: bool = False
     settings: SettingsState | None = None
     lock_timeout_s: float | None = None
+    _unchecked: set[str] = field(default_factory=set)  # tables; what a savepoint takes back may be counted still
     pending_keys: dict[str, PendingKeys] = field(default_factory=dict)  # covers a prefix of the table's ``writes``
     #: per table: how many of its ``writes``, from the first, and what they come to, larger parts first
     _net: dict[str, tuple[int, list[Batch]]] = field(default_factory=dict)
@@ -95,11 +96,21 @@ class Transaction:
         if not self.explicit:
             self.newest = engine.timeline.newest
 
-    def add(self, table: str, batch: Batch) -> None:
+    def add(self, table: str, batch: Batch, *, checked: bool = False) -> None:
+        """``checked``: with it the writes still keep the table's key unique, and take back only what is there, over
+        what was committed at T*.
+        """
         if self.read_only:
             raise make_error("25006", "cannot write in a read-only transaction")
         if len(batch):
             self.writes.setdefault(table, []).append(batch)
+            if not checked:
+                self._unchecked.add(table)
+
+    def checked(self) -> dict[str, Time]:
+        """The tables whose writes need no check at commit, unless somebody else has written there since that time."""
+        newest = self.newest
+        return {} if newest is None else {t: newest for t in self.writes if t not in self._unchecked}
 
     def define(self, definition: Defining, catalog: CatalogSnapshot) -> None:
         """``catalog``: as the definition leaves it."""

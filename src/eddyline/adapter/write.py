@@ -152,9 +152,10 @@ def truncate(context: ReadContext, statement: Truncate) -> Outcome:
 def insert_rows(context: ReadContext, table: CatalogItem, rows: Batch) -> Batch:
     """Adds ``rows`` (diffs 1) to the transaction's writes; raises 23502, and 23505 as far as it can be seen now."""
     check_not_null(table, rows)
-    if context.transaction.explicit:
+    explicit = context.transaction.explicit
+    if explicit:
         _check_keys(context, table, rows, gone=None)
-    _add(context, table, rows)
+    _add(context, table, rows, checked=explicit)
     return rows
 
 
@@ -168,7 +169,7 @@ def upsert_rows(context: ReadContext, table: CatalogItem, rows: Batch) -> Batch:
     check_not_null(table, rows)
     _check_distinct_keys(context, table, rows)
     replaced = _live_by_key(context, table, _key_columns(table, rows))
-    _add(context, table, replaced.negated(), rows)
+    _add(context, table, replaced.negated(), rows, checked=True)
     return rows
 
 
@@ -188,7 +189,7 @@ def delete_rows(context: ReadContext, table: CatalogItem, columns: Sequence[pa.A
         raise make_error(
             "22023", f'cannot delete from table "{table.name}": there is no such row', detail=f"Key {sample}."
         )
-    _add(context, table, live.negated())
+    _add(context, table, live.negated(), checked=True)
     return rows
 
 
@@ -204,7 +205,7 @@ def _insert_on_conflict(
     match = _matches(context, _key_columns(table, existing), keys, key_types)
     fresh = rows.take(np.flatnonzero(once & (match < 0)))
     if conflict.assignments is None:
-        _add(context, table, fresh)
+        _add(context, table, fresh, checked=True)
         return fresh
     if not once.all():
         raise make_error(
@@ -329,7 +330,11 @@ def _check_keys(context: ReadContext, table: CatalogItem, rows: Batch, *, gone: 
     hasher = context.engine.hasher
     first = first_equal(keys, types, len(rows), hasher)
     distinct = np.flatnonzero(first == np.arange(len(rows)))
-    live = _live_by_key(context, table, tuple(c.take(pa.array(distinct)) for c in keys))
+    if len(distinct) < len(rows):
+        keys = tuple(c.take(pa.array(distinct)) for c in keys)
+    live = _live_by_key(context, table, keys)
+    if not len(live) and len(distinct) == len(rows):
+        return
     after = [live, _untimed(rows)] if gone is None else [live, _untimed(gone), _untimed(rows)]
     net = consolidate(Batch.concat(table.types, after), hasher)
     positive = net.take(np.flatnonzero(net.diffs > 0))
@@ -398,9 +403,10 @@ def wait_capacity(context: ReadContext, tables: Collection[str], timeout: float 
 # -- small things ----------------------------------------------------------------------------------------------------
 
 
-def _add(context: ReadContext, table: CatalogItem, *batches: Batch) -> None:
+def _add(context: ReadContext, table: CatalogItem, *batches: Batch, checked: bool = False) -> None:
+    """``checked``: as for ``Transaction.add``, of all ``batches`` together."""
     for batch in batches:
-        context.transaction.add(table.id, batch)
+        context.transaction.add(table.id, batch, checked=checked)
 
 
 def _untimed(batch: Batch) -> Batch:

@@ -13,27 +13,32 @@ from eddyline.repr.time import Time
 from eddyline.storage.collection import Collection
 from eddyline.trace.duplicates import first_equal
 from eddyline.trace.hasher import Hasher
-from eddyline.trace.run import consolidate
+from eddyline.trace.run import Run, Uint64s, consolidate
 
 __all__ = ["check_append"]
 
 
-def check_append(collection: Collection, batch: Batch, net: Batch, time: Time, hasher: Hasher) -> None:
-    """Refuses ``batch`` (``net``: the same, consolidated, all at ``time``) if it breaks the table.
+def check_append(collection: Collection, batch: Batch, run: Run, time: Time, hasher: Hasher) -> None:
+    """Refuses ``batch``, which is to be ``run`` at ``time``, if it breaks the table.
 
     Raises 22023 for a retraction of a row that is not there, 23505 for a second row with a key.  Cost: one probe of
     the touched keys; nothing for insertions into a table without a key.
     """
-    if not len(net):
+    if not len(run):
         return
+    net, hashes = run.batch(), run.key_hashes
     if collection.key is None:
         if int(net.diffs.min()) > 0:
             return
-        net = net.take(np.flatnonzero(net.diffs < 0))
+        back = np.flatnonzero(net.diffs < 0)
+        net, hashes = net.take(back), hashes[back]
     elif len(net) == 1 and _is_new(collection, net, time):
         return
-    first = _first_with_key(collection, net, hasher)
-    live = _live_rows(collection, net, first, time)
+    if (hashes[1:] > hashes[:-1]).all():  # they ascend: a run is sorted by them
+        first = np.arange(len(net), dtype=np.int64)
+    else:
+        first = _first_with_key(collection, net, hasher)
+    live = _live_rows(collection, net, first, hashes, time)
     if len(live):
         net = consolidate(Batch.concat(collection.types, [live, net]), hasher)
         if not len(net):
@@ -65,13 +70,13 @@ def _first_with_key(collection: Collection, batch: Batch, hasher: Hasher) -> Int
     return first_equal(columns, tuple(batch.types[c] for c in key), len(batch), hasher)
 
 
-def _live_rows(collection: Collection, touched: Batch, first: Int64s, time: Time) -> Batch:
-    """The updates up to ``time`` that have one of the touched keys."""
+def _live_rows(collection: Collection, touched: Batch, first: Int64s, hashes: Uint64s, time: Time) -> Batch:
+    """The rows at ``time`` that have one of the touched keys, whose hashes are given."""
     columns = tuple(touched.columns[c] for c in collection.layout.key)
     distinct = np.flatnonzero(first == np.arange(len(first)))
     if len(distinct) < len(first):
-        columns = tuple(take_values(c, distinct) for c in columns)
-    return collection.lookup(columns, time)
+        columns, hashes = tuple(take_values(c, distinct) for c in columns), hashes[distinct]
+    return collection.lookup(columns, time, hashes)
 
 
 def _crowded(after: Batch, first: Int64s) -> Int64s:

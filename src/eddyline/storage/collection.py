@@ -28,7 +28,7 @@ from eddyline.repr.types import Kind, SqlType
 from eddyline.storage.stages import Stage, Stages
 from eddyline.trace.hasher import Hasher
 from eddyline.trace.point_probe import point_probe
-from eddyline.trace.run import Layout, build_run
+from eddyline.trace.run import Layout, Run, Uint64s, build_run, consolidate
 from eddyline.trace.snapshot import Snapshot
 from eddyline.trace.trace import Trace
 
@@ -155,6 +155,26 @@ class Collection:
         self.unmerged = True
         return Commit(upper, *written, sum(map(batch_bytes, written)))
 
+    def built(self, rows: Batch, time: Time) -> Run:
+        """The run of a table's commit at ``time``, for ``write_run`` before anything else is written.
+
+        The times of ``rows`` are ignored.
+        """
+        at_time = Batch(rows.types, rows.columns, np.full(len(rows), time, np.int64), rows.diffs)
+        trace = self.oks
+        return build_run(
+            at_time, self.layout, self._hasher, lower=trace.upper, upper=Frontier(time + 1), since=trace.since
+        )
+
+    def write_run(self, run: Run) -> Commit:
+        """Puts what ``built`` has made into the traces; as ``write``.  Needs ``turn``."""
+        rows = None
+        if len(run):
+            self.oks.insert(run)
+            rows = run.batch()
+        self.unmerged = True
+        return Commit(run.upper, rows, None, batch_bytes(rows))
+
     def stage(self, writer: object, rows: Batch) -> None:
         """Keeps updates, all at one time and the same as the writer's that are staged, for ``publish_staged``.
 
@@ -252,19 +272,31 @@ class Collection:
             return False
         return probe.find(self.oks.snapshot(), at + 1) == []
 
-    def lookup(self, keys: tuple[pa.Array, ...], at: Time) -> Batch:
-        """The live rows at ``at`` whose key is one of ``keys`` (distinct; NULL finds NULL), consolidated diffs."""
+    def lookup(self, keys: tuple[pa.Array, ...], at: Time, hashes: Uint64s | None = None) -> Batch:
+        """The live rows at ``at`` whose key is one of ``keys`` (distinct; NULL finds NULL), consolidated.
+
+        ``hashes``: those of ``keys``, which are in their order.
+        """
         key_types = tuple(self.types[c] for c in self.layout.key)
-        hashes = self._hasher.hash_rows(keys, key_types, len(keys[0]) if keys else 1)
-        if len(hashes) > _SORTED_PROBE_ROWS:
-            # In hash order a probe goes through each run once, front to back.
-            order = np.argsort(hashes)
-            index = pa.array(order)
-            keys, hashes = tuple(k.take(index) for k in keys), hashes[order]
+        if hashes is None:
+            hashes = self._hasher.hash_rows(keys, key_types, len(keys[0]) if keys else 1)
+            if len(hashes) > _SORTED_PROBE_ROWS:
+                # In hash order a probe goes through each run once, front to back.
+                order = np.argsort(hashes)
+                index = pa.array(order)
+                keys, hashes = tuple(k.take(index) for k in keys), hashes[order]
         matches = self.oks.snapshot().probe(
             keys, key_types, hashes, below=Frontier(at + 1), null_safe=(True,) * len(keys)
         )
-        return Batch(self.types, tuple(matches.columns), matches.times, matches.diffs).advanced(at)
+        found = Batch(self.types, tuple(matches.columns), matches.times, matches.diffs).advanced(at)
+        # Updates whose keys' hashes differ are of rows that differ.
+        alone = len(found) < 2 or _all_differ(hashes[matches.probe_rows])
+        return found if alone else consolidate(found, self._hasher)
+
+
+def _all_differ(hashes: Uint64s) -> bool:
+    """Whether those that are alike would stand together, and none are."""
+    return bool((hashes[1:] > hashes[:-1]).all())
 
 
 def _insert(trace: Trace, layout: Layout, batch: Batch | None, upper: Frontier, hasher: Hasher) -> Batch | None:

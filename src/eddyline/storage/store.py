@@ -23,6 +23,8 @@ import logging
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -44,9 +46,9 @@ from eddyline.storage.settling import Settling
 from eddyline.storage.watchers import Watchers
 from eddyline.trace.hasher import Hasher
 from eddyline.trace.point_probe import Found, PointProbe
-from eddyline.trace.run import consolidate
+from eddyline.trace.run import Run, consolidate
 
-__all__ = ["PreparedCommit", "StorageHold", "StoreHold", "TableStore"]
+__all__ = ["NONE_CHECKED", "PreparedCommit", "StorageHold", "StoreHold", "TableStore"]
 
 
 _log = logging.getLogger("eddyline.storage")
@@ -64,6 +66,8 @@ class PreparedCommit:
         return {collection.id: part.rows for collection, part in self.parts if part.rows is not None}
 
 
+#: each write is checked
+NONE_CHECKED: Final[Mapping[str, Time]] = MappingProxyType({})
 _RESTORED_ROWS = 1 << 16
 #: commits of so many rows merge by themselves, and how much for each row: about what its levels take
 _PAYING_ROWS = 1_024
@@ -334,34 +338,40 @@ class TableStore:
 
     # -- writing --------------------------------------------------------------------------------------------------
 
-    def append(self, writes: Mapping[str, Batch], time: Time) -> None:
+    def append(self, writes: Mapping[str, Batch], time: Time, checked: Mapping[str, Time] = NONE_CHECKED) -> None:
         """Commits ``writes`` (rows and diffs per table; their times are ignored) at ``time``, all or nothing.
 
         ``time`` must be past every earlier commit (XX000).  Raises 23505 on a second row with a key and 22023 on a
         retraction of a row that is not there; then nothing is written and no time is closed.  With no writes it
-        just closes ``time``.
+        just closes ``time``.  ``checked``: see ``prepare``.
         """
-        self.publish(self.prepare(writes, time))
+        self.publish(self.prepare(writes, time, checked))
 
-    def prepare(self, writes: Mapping[str, Batch], time: Time) -> PreparedCommit:
-        """The first half of ``append``: checks the commit and puts it where the next one is checked against it."""
+    def prepare(
+        self, writes: Mapping[str, Batch], time: Time, checked: Mapping[str, Time] = NONE_CHECKED
+    ) -> PreparedCommit:
+        """The first half of ``append``: checks the commit and puts it where the next one is checked against it.
+
+        ``checked``: the tables whose writes keep what a check asks for, over what was in them at that time: they are
+        looked at again only if somebody has written there since.
+        """
         with self._commit:
             with self._state:
                 newest = max(self._tables_upper, self._prepared_upper)
             if time < newest:
                 raise make_error("XX000", f"commit at {time} is behind {newest - 1}")
-            changes: list[tuple[Collection, Batch]] = []
+            changes: list[tuple[Collection, Run]] = []
             for id, batch in sorted(writes.items()):
                 collection = self._collection(id)
-                at_time = Batch(batch.types, batch.columns, np.full(len(batch), time, np.int64), batch.diffs)
-                added_only = collection.key is None and len(batch) > 0 and int(batch.diffs.min()) > 0
-                net = at_time if added_only else consolidate(at_time, self._hasher)
-                check_append(collection, at_time, net, time, self._hasher)
-                changes.append((collection, net))
+                run = collection.built(batch, time)
+                at = checked.get(id)
+                if at is None or self.newest_prepared((id,)) > at:
+                    check_append(collection, batch, run, time, self._hasher)
+                changes.append((collection, run))
             written: list[tuple[Collection, Commit]] = []
-            for collection, net in changes:
+            for collection, run in changes:
                 with collection.turn:
-                    written.append((collection, collection.write(net, None, Frontier(time + 1))))
+                    written.append((collection, collection.write_run(run)))
             with self._state:
                 self._prepared_upper = Frontier(time + 1)
                 for collection, _ in written:
@@ -548,7 +558,7 @@ class TableStore:
         """The live rows at ``at`` with one of the (distinct) ``keys`` of the primary key or, without one, equal to
         one of the whole rows ``keys``; consolidated.  NULL finds NULL.  One probe.
         """
-        return consolidate(self._collection(id).lookup(keys, at), self._hasher)
+        return self._collection(id).lookup(keys, at)
 
     def look_up(self, id: str, at: Time, probe: PointProbe) -> list[Found] | None:
         """The rows at ``at`` with the key that ``probe`` has, by the primary key; see ``PointProbe.find``.
