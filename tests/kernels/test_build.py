@@ -81,6 +81,11 @@ def test_dealing_agrees_with_its_twin() -> None:
     for number, own in enumerate(made.hashes):
         places = np.zeros(len(own), np.int64)
         deal_rows(own, made.words[number], made.diffs[number], number, _SHIFT, cursors, places, *found)
+        again = [np.zeros_like(found[0]), np.zeros_like(found[1]), np.zeros(0, np.int64), np.zeros_like(found[3])]
+        there = cursors - np.bincount((own >> np.uint64(_SHIFT)).astype(np.int64), minlength=BUCKETS)
+        deal_rows(own, made.words[number], made.diffs[number], number, _SHIFT, there, places, *again)
+        assert [a[places].tolist() for a in again[:2]] == [a[places].tolist() for a in found[:2]]
+        assert again[3][places].tolist() == found[3][places].tolist()
         assert found[3][places].tolist() == [number << 32 | i for i in range(len(own))]
     assert [a.tolist() for a in found] == [a.tolist() for a in wanted]
     assert cursors.tolist() == starts[1:].tolist()
@@ -105,8 +110,11 @@ def test_dealing_cells_agrees_with_its_twin(kind: SqlType) -> None:
     assert repr({place: cell(out, place) for place in sorted(wanted)}) == repr(dict(sorted(wanted.items())))
 
 
-def _sorted(made: _Dealt, *, steps: int) -> list[tuple[int, int, int, int]] | int:
+def _sorted(made: _Dealt, *, steps: int, once: bool = False) -> list[tuple[int, int, int, int]] | int:
+    """``once``: all diffs are one, and none are dealt."""
     starts, (hashes, words, diffs, picks) = made.dealt()
+    if once:
+        diffs = diffs[:0]
     largest = 3 * int(np.diff(starts).max()) + 3
     found: list[tuple[int, int]] = []
     rows, spare = np.zeros(largest, np.int64), np.zeros(largest, np.int64)
@@ -132,6 +140,8 @@ def test_sorting_buckets_agrees_with_its_twin(kind: SqlType) -> None:
         made = _Dealt((INTEGER, kind), sizes, distinct, rng)
         _, by_place = made.dealt()
         assert _sorted(made, steps=steps) == sort_buckets_twin(made.descs, *by_place)
+        by_place[2][:] = 1
+        assert _sorted(made, steps=steps, once=True) == sort_buckets_twin(made.descs, *by_place)
 
 
 def test_a_multiplicity_beyond_64_bits_is_told() -> None:

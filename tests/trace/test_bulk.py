@@ -15,6 +15,7 @@ from eddyline.repr.types import BIGINT, INTEGER, NUMERIC, TEXT, SqlType
 from eddyline.testing.columns import ALL_TYPES
 from eddyline.testing.row_keys import row_keys
 from eddyline.trace.bulk import RunBuilder
+from eddyline.trace.fresh import PIECE_BYTES
 from eddyline.trace.hasher import Hasher
 from eddyline.trace.run import Layout, Run, build_run, count_retracted
 from tests.trace.multiset import Item, multiset, random_batch
@@ -80,6 +81,28 @@ def test_its_retractions_are_later_than_a_since_that_is_before_its_time() -> Non
         assert run.retracted == count_retracted(run.times, run.diffs, since)
 
 
+@pytest.mark.parametrize("times", [1, 2])
+def test_rows_that_come_once_are_built_like_others(times: int) -> None:
+    rng, hasher = Random(times), Hasher(9, bits=4)
+    layout = Layout((TEXT, INTEGER), (1,))
+    batches = [random_batch(layout.types, rows, range(3, 4), rng) for rows in (70, 200, 90)]
+    batches = [Batch(b.types, b.columns, b.times, np.ones(len(b), np.int64)) for b in batches] * times
+    whole = build_run(Batch.concat(layout.types, batches), layout, hasher, lower=_LOWER, upper=_UPPER, since=_LOWER)
+    same(built(batches, layout, hasher, fuel=64), whole)
+
+
+def test_no_step_touches_more_fresh_memory_than_a_piece() -> None:
+    layout, rows = Layout((BIGINT,), (0,)), 300_000
+    builder = RunBuilder(layout, Hasher(2, bits=64), _AT)
+    for start in range(0, rows, 50_000):
+        builder.add(Batch.at((BIGINT,), (pa.array(np.arange(start, start + 50_000)),), 50_000, _AT))
+    steps = 0
+    while builder.work(10_000):
+        steps += 1
+    touched = 4 * -(-rows * 8 // PIECE_BYTES)  # hashes, words, picks and the column; the diffs are all one
+    assert touched + 6 + 2 * 30 <= steps <= touched + 6 + 2 * 32
+
+
 def test_what_cancels_leaves_nothing() -> None:
     layout, hasher = Layout((BIGINT,), (0,)), Hasher(2)
     batch = random_batch(layout.types, 50, range(3, 4), Random(3))
@@ -107,11 +130,11 @@ def test_identical_rows_are_kept_once_while_they_wait() -> None:
 def test_steps_are_bounded_unless_hashes_are_skewed() -> None:
     layout = Layout((BIGINT,), (0,))
     spread = RunBuilder(layout, Hasher(2, bits=64), _AT)
-    for start in range(0, 200_000, 50_000):
-        spread.add(Batch.at((BIGINT,), (pa.array(np.arange(start, start + 50_000)),), 50_000, _AT))
+    for start in range(0, 100_000, 25_000):
+        spread.add(Batch.at((BIGINT,), (pa.array(np.arange(start, start + 25_000)),), 25_000, _AT))
     assert not spread.skewed
     steps = 0
-    while spread.work(10_000):
+    while spread.work(5_000):
         steps += 1
     assert 4 + 2 * 20 <= steps <= 4 + 2 * 22
     skewed = RunBuilder(Layout((BIGINT, BIGINT), (0,)), Hasher(2, bits=64), _AT)

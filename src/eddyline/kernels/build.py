@@ -82,8 +82,9 @@ def deal_rows(
     out_picks: npt.NDArray[np.int64],
 ) -> None:
     """Puts the rows of ``batch`` at the cursors of their buckets (``hash >> shift``), which move on; ``places[i]`` is
-    where row *i* went.  O(n)."""
+    where row *i* went.  Without ``out_diffs`` (no rows) the diffs, which are all one, stay where they are.  O(n)."""
     first = batch << _32
+    counted = out_diffs.shape[0] > 0
     for i in range(hashes.shape[0]):
         bucket = np.int64(hashes[i] >> np.uint64(shift))
         at = cursors[bucket]
@@ -91,7 +92,8 @@ def deal_rows(
         places[i] = at
         out_hashes[at] = hashes[i]
         out_words[at] = words[i]
-        out_diffs[at] = diffs[i]
+        if counted:
+            out_diffs[at] = diffs[i]
         out_picks[at] = first | i
 
 
@@ -260,8 +262,8 @@ def sort_buckets(
     ``out`` and on go to ``out_places`` and ``out_diffs`` from 0 on, which have room for the rows of these buckets.
 
     Bucket *b* (``hash >> shift``) lies at ``starts[b] .. starts[b + 1]``; ``out <= starts[first]``.  ``rows``,
-    ``spare``: three words for each row of the largest bucket, and three more; ``counts``: 256.  O(n log n) within a
-    bucket, and near O(n) comparisons for well spread hashes.
+    ``spare``: three words for each row of the largest bucket, and three more; ``counts``: 256.  Without ``diffs`` (no
+    rows) they are all one.  O(n log n) within a bucket, and near O(n) comparisons for well spread hashes.
     """
     items = descs.shape[1]
     at_descs = _address(descs)
@@ -269,6 +271,8 @@ def sort_buckets(
     at_rows = _address(rows)
     at_spare = _address(spare)
     next_shift = np.uint64(shift - _NEXT_BITS)
+    counted = diffs.shape[0] > 0
+    one = np.int64(1)
     before = out
     for bucket in range(first, stop):
         begin = starts[bucket]
@@ -291,14 +295,15 @@ def sort_buckets(
             own_hash = rows[3 * k]
             word = rows[3 * k + 1]
             place = rows[3 * k + 2]
-            total = diffs[place]
+            total = diffs[place] if counted else one
             k += 1
             while k < count and rows[3 * k] == own_hash and rows[3 * k + 1] == word:
                 other = rows[3 * k + 2]
                 if _same_row(items, at_descs, picks[place], picks[other]) != 0:
                     break
-                summed = total + diffs[other]
-                if ((total ^ summed) & (diffs[other] ^ summed)) < 0:
+                more = diffs[other] if counted else one
+                summed = total + more
+                if ((total ^ summed) & (more ^ summed)) < 0:
                     return SUM_OVERFLOW
                 total = summed
                 k += 1

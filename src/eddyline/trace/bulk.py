@@ -11,8 +11,10 @@ Invariants:
 I1  the run is the one that ``build_run`` makes of the concatenation, row for row;
 I2  a step handles about ``fuel_rows`` rows, or one bucket of hashes if that has more; ``skewed`` says when some bucket
     is so large that whoever wants bounded steps should insert the batches one by one;
-I3  beside what was added, which others may hold as well, and the run itself there are at most 24 bytes a row while
-    batches wait or are dealt, and the columns that are not dealt.
+I3  beside what was added, which others may hold as well, and the run itself there are at most 16 bytes a row while
+    batches wait or are dealt, and the columns that are not dealt; where all diffs are one, those of the run come
+    after that;
+I4  a step touches no more fresh memory than ``trace.fresh`` has in a piece, and what its rows take.
 One thread works on it.
 """
 
@@ -20,9 +22,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Collection, Iterator
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from eddyline.errors import make_error
@@ -42,6 +45,7 @@ from eddyline.repr.taking import take_values
 from eddyline.repr.time import Frontier, Time
 from eddyline.repr.types import SqlType, arrow_type
 from eddyline.trace.columns import ColumnBuffers, address_of, cell_kinds, describe, varlen_bytes
+from eddyline.trace.fresh import apart, touch
 from eddyline.trace.hasher import Hasher
 from eddyline.trace.run import Layout, Retracted, Run, Uint64s, hashes_of, summed_rows
 
@@ -83,6 +87,8 @@ class RunBuilder:
         self._steps: Iterator[int] | None = None
         #: columns, hashes, second words, times and diffs, once they are made
         self._made: tuple[tuple[pa.Array, ...], Uint64s, Uint64s, Int64s, Int64s] | None = None
+        #: whether each row came once
+        self._once = True
         #: rows of the run with a negative diff, so far
         self._retracted = 0
         #: bytes of what waits to be built, shared buffers included
@@ -113,6 +119,8 @@ class RunBuilder:
         if not len(diffs):
             return
         count_buckets(hashes, self._counts)
+        hashes, words = apart((hashes, words))
+        self._once = self._once and bool((diffs == 1).all())
         self._added.append(_Added(columns, described, hashes, words, diffs))
         self.rows += len(diffs)
         self.nbytes += sum(int(c.nbytes) for c in columns) + diffs.nbytes + hashes.nbytes + words.nbytes
@@ -169,7 +177,8 @@ class RunBuilder:
         shift = 64 - bits
         ranges = list(_ranges(starts, fuel_rows))
         most = max(int(starts[stop] - starts[first]) for first, stop in ranges)
-        dealt = _Dealt(self.layout.types, self._kinds, self._added, self.rows, most)
+        dealt = _Dealt(self.layout.types, self._kinds, self._added, self.rows, most, once=self._once)
+        yield from touch(dealt.scattered())
         cursors = starts[:-1].copy()
         while self._added:
             added = self._added.popleft()
@@ -184,7 +193,7 @@ class RunBuilder:
         for first, stop in ranges:
             before = out
             out = sort_buckets(
-                dealt.descs, dealt.picks, dealt.diffs, starts, shift, first, stop, out,
+                dealt.descs, dealt.picks, dealt.dealt_diffs, starts, shift, first, stop, out,
                 dealt.hashes, dealt.words, places, diffs, rows, spare, parts,
             )  # fmt: skip
             if out == SUM_OVERFLOW:
@@ -207,13 +216,22 @@ class _Dealt:
     """
 
     def __init__(
-        self, types: tuple[SqlType, ...], kinds: tuple[int, ...], added: Collection[_Added], rows: int, most: int
+        self,
+        types: tuple[SqlType, ...],
+        kinds: tuple[int, ...],
+        added: Collection[_Added],
+        rows: int,
+        most: int,
+        *,
+        once: bool,
     ) -> None:
-        """``most``: rows that are settled at once."""
+        """``most``: rows that are settled at once.  ``once``: whether all diffs are one."""
         self.descs = np.stack([a.described for a in added])
         self.hashes = np.empty(rows, np.uint64)
         self.words = np.empty(rows, np.uint64)
         self.diffs = np.empty(rows, np.int64)
+        #: none where they are all one: the run's are written with its rows, when nothing waits any more
+        self.dealt_diffs = np.empty(0, np.int64) if once else self.diffs
         self.picks = np.empty(rows, np.int64)
         nullable = (self.descs[:, :, 3] != 0).any(axis=0).tolist()
         plain = [c for c, kind in enumerate(kinds) if WIDTHS[kind] and not nullable[c]]
@@ -238,12 +256,16 @@ class _Dealt:
             [nullable[c] for c in others],
         )  # fmt: skip
 
+    def scattered(self) -> list[npt.NDArray[Any]]:
+        """What rows are dealt to, at places all over it."""
+        return [self.hashes, self.words, self.picks, self.dealt_diffs, *self._cells]
+
     def take(self, number: int, added: _Added, shift: int, cursors: Int64s) -> None:
         """Deals the rows of batch ``number``."""
         places = np.empty(len(added.diffs), np.int64)
         deal_rows(
             added.hashes, added.words, added.diffs, number, shift, cursors, places,
-            self.hashes, self.words, self.diffs, self.picks,
+            self.hashes, self.words, self.dealt_diffs, self.picks,
         )  # fmt: skip
         deal_cells(added.described, self._plain, places, self._addresses)
 

@@ -16,7 +16,7 @@ One thread works on it.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Sequence
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +27,7 @@ from eddyline.repr.batch import Batch, Int64s
 from eddyline.repr.time import Time
 from eddyline.repr.types import BIGINT
 from eddyline.trace.columns import cell_kinds, describe, gather_columns
+from eddyline.trace.fresh import touch
 from eddyline.trace.hasher import Hasher
 from eddyline.trace.run import Layout, Uint64s
 
@@ -84,6 +85,10 @@ class Reserve:
         self._descs = np.stack([describe(c, kinds) for c in self._columns])
         #: of all batches, shared buffers included
         self.nbytes = sum(int(c.nbytes) for columns in self._columns for c in columns) + 16 * self.rows
+
+    def scattered(self) -> list[npt.NDArray[Any]]:
+        """What rows are dealt to, at places all over it."""
+        return [self._hashes, self._picks]
 
     def deal(self, number: int, hashes: Uint64s, found: npt.NDArray[np.uint8]) -> None:
         """Takes in the rows of batch ``number`` that were not found; once for each batch, before the first ``take``."""
@@ -199,6 +204,8 @@ def divide(
             yield len(batch)
         return None
     reserve = Reserve(layout, time, keys, batches, counts) if keep else None
+    if reserve is not None:
+        yield from touch(reserve.scattered())
     for number, batch in enumerate(batches):
         each = looked.pop(number)
         if each.asked:
