@@ -19,6 +19,7 @@ import pyarrow as pa
 
 import eddyline
 from bench.startup import child
+from eddyline.compute.give_back import give_back
 
 __all__ = ["FootprintFigures", "measure_footprints", "resident_bytes", "settled_bytes"]
 
@@ -77,6 +78,13 @@ def settled_bytes() -> int:
     return resident_bytes()
 
 
+def lean_bytes() -> int:
+    """Settled bytes without free memory, from which others are counted: none of them takes what was left before."""
+    settled_bytes()
+    give_back()
+    return resident_bytes()
+
+
 def narrow(start: int, stop: int) -> pa.Table:
     """Three bigints a row; ``grp`` is one of a fixed number of groups."""
     ids = np.arange(start, stop)
@@ -106,7 +114,7 @@ def _loaded(db: eddyline.Connection, rows: int, make: Callable[[int, int], pa.Ta
 
 
 def _empty(db: eddyline.Connection) -> int:
-    """Settled bytes before anything is loaded, of a process that has done all of it once, with few rows: modules and
+    """Lean bytes before anything is loaded, of a process that has done all of it once, with few rows: modules and
     kernels are there."""
     _loaded(db, _FEW_ROWS, narrow, _COLUMNS)
     db.execute("CREATE INDEX i ON facts (id)")
@@ -115,7 +123,7 @@ def _empty(db: eddyline.Connection) -> int:
     db.wait_hydrated("i")
     db.wait_hydrated("g_i")
     db.execute("DROP TABLE facts CASCADE")
-    return settled_bytes()
+    return lean_bytes()
 
 
 def _index(rows: int, make: Callable[[int, int], pa.Table], columns: str) -> dict[str, float]:
@@ -123,7 +131,7 @@ def _index(rows: int, make: Callable[[int, int], pa.Table], columns: str) -> dic
     with eddyline.connect() as db:
         empty = _empty(db)
         arrow = _loaded(db, rows, make, columns)
-        loaded = settled_bytes()
+        loaded = lean_bytes()
         forget_peak()
         db.execute("CREATE INDEX i ON facts (id)")
         db.wait_hydrated("i")
@@ -146,7 +154,7 @@ def _groups(rows: int) -> dict[str, float]:
     with eddyline.connect() as db:
         _empty(db)
         arrow = _loaded(db, rows, narrow, _COLUMNS)
-        loaded = settled_bytes()
+        loaded = lean_bytes()
         forget_peak()
         db.execute("CREATE VIEW g AS SELECT grp, count(*) AS n, sum(val) AS s FROM facts GROUP BY grp")
         db.execute("CREATE INDEX g_i ON g (grp)")

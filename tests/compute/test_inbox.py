@@ -52,8 +52,9 @@ def test_a_commit_that_concerns_nobody_is_kept_for_the_next_step() -> None:
         lambda inbox: inbox.want("b"),
         lambda inbox: [inbox.commit(committed("b")) for _ in range(_MOST_UNHEEDED)],
         lambda inbox: [inbox.commit(committed("b", rows=_MOST_UNHEEDED_ROWS // 2)) for _ in range(2)],
+        lambda inbox: inbox.commit(Committed(frozenset(), merges=True)),
     ],
-    ids=["heeded", "closed", "wanted", "many", "large"],
+    ids=["heeded", "closed", "wanted", "many", "large", "merges"],
 )
 def test_what_is_to_be_done_wakes_it(wake: Callable[[Inbox], object]) -> None:
     inbox = Inbox()

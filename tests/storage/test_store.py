@@ -17,6 +17,7 @@ from eddyline.repr.batch import Batch
 from eddyline.repr.rowerror import ERR_TYPES
 from eddyline.repr.time import EMPTY, Frontier, Time
 from eddyline.repr.types import INTEGER, TEXT
+from eddyline.storage import store as module
 from eddyline.storage.store import TableStore
 from eddyline.trace.hasher import Hasher
 from eddyline.trace.merge import Merge
@@ -310,6 +311,25 @@ def test_watchers_hear_of_commits_until_they_end(store: TableStore) -> None:
     assert [h.ids for h in heard] == [frozenset(("a", "b")), frozenset()]
 
 
+def test_watchers_hear_of_merges_that_a_writer_leaves_once_they_can_get_to_them(
+    store: TableStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    locked: list[bool] = []
+    collection = store._collection("a")
+    monkeypatch.setattr(module, "_PAYING_ROWS", 1)
+    monkeypatch.setattr(module, "_FUEL_PER_ROW", 1)
+    store.watch(lambda committed: locked.append(collection.turn.locked()) if committed.merges else None)
+    time = 0
+    while not locked:
+        time += 1
+        assert time < 100, "some merge is left"
+        store.append({"a": batch([(1000 * time + i, "x") for i in range(1000)])}, Time(time))
+    assert locked == [False]
+    while store.work(10_000):
+        continue
+    assert not collection.unmerged
+
+
 def test_view_has_its_own_upper_and_skips_what_it_has(store: TableStore) -> None:
     store.create_view("v", TYPES, names=("id", "name"), view="v", as_of=Time(3))
     errors = Batch.empty(ERR_TYPES)
@@ -496,7 +516,7 @@ def test_a_large_commit_merges_after_everybody_has_been_told_of_it(
         return work(self, fuel_rows)
 
     monkeypatch.setattr(Merge, "work", counted)
-    store.watch(lambda _: seen.append("told"))
+    store.watch(lambda committed: None if committed.merges else seen.append("told"))
     rows, commits = 2_000, 20
     for time in range(1, commits + 1):
         seen.append("appended")

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+import numpy.typing as npt
 import pytest
 
 from eddyline.trace import fresh
@@ -10,7 +13,7 @@ from eddyline.trace.fresh import apart, touch
 
 
 def test_each_page_is_touched_in_bounded_pieces() -> None:
-    arrays = [np.ones(3000, np.int64), np.ones(0, np.int64), np.ones((500, 24), np.uint8)]
+    arrays: list[npt.NDArray[Any]] = [np.ones(3000, np.int64), np.ones(0, np.int64), np.ones((500, 24), np.uint8)]
     pieces = list(touch(arrays, 8192))
     assert max(pieces) <= 8192
     assert sum(pieces) == sum(a.nbytes for a in arrays)

@@ -75,7 +75,9 @@ class Inbox:
     def commit(self, committed: Committed) -> None:
         """A commit changed collections; without any it only closed a time."""
         with self._changed:
-            if self._follows_commits:
+            if committed.merges:
+                self._wake()
+            elif self._follows_commits:
                 self._commits |= committed.ids
                 self._closed_times |= not committed.ids
                 self._touched += committed.touched

@@ -46,12 +46,14 @@ class Committed:
     """One commit, as the watchers of a storage hear of it.
 
     ``ids``: the collections that it changed; none if it only closed a time.  ``touched``: the selective readers that it
-    has rows or errors for.  ``rows``: how many updates it had.
+    has rows or errors for.  ``rows``: how many updates it had.  ``merges``: nothing has changed, but merges are left
+    that only the writer could get to until now.
     """
 
     ids: frozenset[str]
     touched: Sequence[SourceReader] = ()
     rows: int = 0
+    merges: bool = False
 
 
 class SourceReader(Protocol):

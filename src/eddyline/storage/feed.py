@@ -115,6 +115,8 @@ class StorageFeed:
                 self._written(request.id)
 
     def _committed(self, committed: Committed) -> None:
+        if committed.merges:
+            return
         with self._changed:
             self._commits |= bool(committed.ids)
             self._everything |= not committed.ids

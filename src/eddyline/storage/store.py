@@ -389,16 +389,19 @@ class TableStore:
     def _merge_behind(self, written: Sequence[tuple[Collection, Commit]]) -> None:
         """Pays for the merges of a commit once everybody has been told of it: they work while the writer merges.
 
-        A small one leaves that to idle time.
+        A small one leaves that to idle time.  Idle workers have passed by what the writer was merging.
         """
+        left = False
         for collection, commit in written:
             rows = commit.row_count()
             if rows >= _PAYING_ROWS:
                 try:
                     with collection.turn:
-                        collection.work(_FUEL_PER_ROW * rows)
+                        left |= collection.work(_FUEL_PER_ROW * rows)
                 except (Error, MemoryError) as problem:  # the commit is made; whoever merges next is told
                     _log.warning("merging behind a commit failed: %s", problem)
+        if left:
+            self._watchers.notify(Committed(frozenset(), merges=True))
 
     def take_back(self, prepared: PreparedCommit) -> None:
         """Undoes a commit that was not published, together with all later ones: its rows cancel at its own time."""
