@@ -158,6 +158,7 @@ class CountedReads:
     def __init__(self, array: np.ndarray[Any, Any]) -> None:
         self.array = array
         self.reads = 0
+        self.ctypes = array.ctypes
 
     def __len__(self) -> int:
         return len(self.array)
