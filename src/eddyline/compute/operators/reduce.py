@@ -221,7 +221,6 @@ class ReduceOperator(SealedOperator):
         return done
 
     def absorb_all(self) -> Iterator[None]:
-        """Takes whatever waits; yields after each bounded piece.  No rows of the snapshot come afterwards."""
         while self.absorb_rest():
             yield
         for _ in self._in_order():
@@ -263,7 +262,6 @@ class ReduceOperator(SealedOperator):
         return np.where(booleans_of(rows.columns[self._arguments.keys + condition]), rows.diffs, 0)
 
     def publish(self) -> Iterator[None]:
-        yield from self.absorb_all()
         budget = self.context.budget_rows
         for start in range(0, self._table.size, budget):
             slots = np.arange(start, min(start + budget, self._table.size), dtype=np.int64)

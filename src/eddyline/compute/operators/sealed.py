@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
+from itertools import chain
 from typing import ClassVar
 
 import numpy as np
@@ -50,6 +51,10 @@ class SealedOperator(ABC):
         """One bounded part of what ``absorb`` has left to be done; its rows, 0 if there is none."""
         return 0
 
+    def absorb_all(self) -> Iterator[None]:
+        """All that ``absorb`` has left to be done, before ``publish``; yields after each bounded part."""
+        return iter(())
+
     @abstractmethod
     def publish(self) -> Iterator[None]:
         """Emits the state at as_of; yields after each bounded piece."""
@@ -69,7 +74,7 @@ class SealedOperator(ABC):
             self._stash.seal(self._target)
             if not self._hydrated:
                 self._hydrated = True
-                self._work = self.publish()
+                self._work = chain(self.absorb_all(), self.publish())
             moved = True
         if self._target > self.output.frontier:
             self._advance()

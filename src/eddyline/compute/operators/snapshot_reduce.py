@@ -160,7 +160,6 @@ class SnapshotReduceOperator(ReduceOperator):
             accumulator.take(args[0], weights, groups, slots)
 
     def publish(self) -> Iterator[None]:
-        yield from self.absorb_all()
         for accumulator, keeper, (places, condition) in self.aggregates():
             if isinstance(accumulator, ExtremeAccumulator) and accumulator is keeper:
                 if self._seen.broken:
