@@ -86,10 +86,13 @@ def test_running_sums_carry_from_segment_to_segment() -> None:
         slots, starts = rng.permutation(20)[:10].astype(np.int64), np.arange(0, 41, 4)
         fast = [np.zeros((40, 7), np.int64) for _ in range(2)]
         slow = [np.zeros((40, 7), np.int64) for _ in range(2)]
+        untold = fast_state.copy()
         reduce.running_sums(fast_state, slots, starts, delta, 2, chains, *fast)
         reduce.running_sums_twin(slow_state, slots, starts, delta, 2, chains, *slow)
         assert np.array_equal(fast_state, slow_state)
         assert np.array_equal(fast, slow)
+        reduce.running_sums(untold, slots, starts, delta, 2, chains, delta[:0], delta[:0])
+        assert np.array_equal(untold, slow_state)
 
 
 @pytest.mark.parametrize("width", [2, 3, 4, 5, 6])

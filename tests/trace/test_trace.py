@@ -498,17 +498,24 @@ def counted_merges(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return begun
 
 
+def insert_and_merge(trace: Trace, hasher: Hasher, numbers: np.random.Generator, rows: int) -> Batch:
+    """Inserts random rows at the trace's next time, and does all merges; the rows."""
+    layout, lower = trace.layout, trace.upper
+    columns = tuple(random_numbers(numbers, rows) for _ in layout.types)
+    batch = Batch.at(layout.types, columns, rows, Time(lower))
+    trace.insert(build(batch, layout, hasher, lower=lower, upper=lower + 1, since=0))
+    while trace.work(1000):
+        continue
+    return batch
+
+
 def test_rows_that_stay_are_copied_once_per_level(monkeypatch: pytest.MonkeyPatch) -> None:
     layout, hasher, numbers = Layout((BIGINT, BIGINT), (0,)), Hasher(1), np.random.default_rng(1)
     trace = Trace(layout)
     begun = counted_merges(monkeypatch)
     inserts, rows = 256, 100
-    for lower in range(inserts):
-        columns = tuple(random_numbers(numbers, rows) for _ in layout.types)
-        batch = Batch.at(layout.types, columns, rows, Time(lower))
-        trace.insert(build(batch, layout, hasher, lower=lower, upper=lower + 1, since=0))
-        while trace.work(1000):
-            continue
+    for _ in range(inserts):
+        insert_and_merge(trace, hasher, numbers, rows)
     assert trace.rows == inserts * rows
     levels = int(np.log2(inserts)) // 2
     assert sum(begun) <= (levels + 1) * trace.rows
@@ -522,12 +529,8 @@ def test_history_is_copied_once_in_longer_levels_until_since_has_passed_it(monke
     begun = counted_merges(monkeypatch)
     monkeypatch.setattr("eddyline.trace.trace._HISTORY_ROWS", 100)
     inserts, rows = HISTORY_FAN**2, 100
-    for lower in range(inserts):
-        columns = tuple(random_numbers(numbers, rows) for _ in layout.types)
-        batch = Batch.at(layout.types, columns, rows, Time(lower))
-        trace.insert(build(batch, layout, hasher, lower=lower, upper=lower + 1, since=0))
-        while trace.work(1000):
-            continue
+    for _ in range(inserts):
+        batch = insert_and_merge(trace, hasher, numbers, rows)
         assert trace.runs <= 2 * (HISTORY_FAN - 1)
     assert sum(begun) == 2 * trace.rows
     trace.insert(build(batch.advanced(Time(inserts)), layout, hasher, lower=inserts, upper=inserts + 1, since=0))

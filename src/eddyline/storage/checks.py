@@ -11,7 +11,7 @@ from eddyline.repr.batch import Batch, Int64s
 from eddyline.repr.taking import take_values
 from eddyline.repr.time import Time
 from eddyline.storage.collection import Collection
-from eddyline.trace.duplicates import first_equal
+from eddyline.trace.duplicates import all_ascend, first_equal
 from eddyline.trace.hasher import Hasher
 from eddyline.trace.run import Run, Uint64s, consolidate
 
@@ -34,10 +34,8 @@ def check_append(collection: Collection, batch: Batch, run: Run, time: Time, has
         net, hashes = net.take(back), hashes[back]
     elif len(net) == 1 and _is_new(collection, net, time):
         return
-    if (hashes[1:] > hashes[:-1]).all():  # they ascend: a run is sorted by them
-        first = np.arange(len(net), dtype=np.int64)
-    else:
-        first = _first_with_key(collection, net, hasher)
+    # A run is sorted by them: ascending ones are of keys that differ.
+    first = np.arange(len(net), dtype=np.int64) if all_ascend(hashes) else _first_with_key(collection, net, hasher)
     live = _live_rows(collection, net, first, hashes, time)
     if len(live):
         net = consolidate(Batch.concat(collection.types, [live, net]), hasher)

@@ -26,6 +26,7 @@ from eddyline.repr.rowerror import ERR_TYPES
 from eddyline.repr.time import EMPTY, MIN_TIME, Frontier, Time
 from eddyline.repr.types import Kind, SqlType
 from eddyline.storage.stages import Stage, Stages
+from eddyline.trace.duplicates import all_ascend
 from eddyline.trace.hasher import Hasher
 from eddyline.trace.point_probe import point_probe
 from eddyline.trace.run import Layout, Run, Uint64s, build_run, consolidate
@@ -290,13 +291,8 @@ class Collection:
         )
         found = Batch(self.types, tuple(matches.columns), matches.times, matches.diffs).advanced(at)
         # Updates whose keys' hashes differ are of rows that differ.
-        alone = len(found) < 2 or _all_differ(hashes[matches.probe_rows])
+        alone = len(found) < 2 or all_ascend(hashes[matches.probe_rows])
         return found if alone else consolidate(found, self._hasher)
-
-
-def _all_differ(hashes: Uint64s) -> bool:
-    """Whether those that are alike would stand together, and none are."""
-    return bool((hashes[1:] > hashes[:-1]).all())
 
 
 def _insert(trace: Trace, layout: Layout, batch: Batch | None, upper: Frontier, hasher: Hasher) -> Batch | None:

@@ -14,13 +14,18 @@ from eddyline.trace.compare import rows_equal
 from eddyline.trace.hasher import Hasher
 from eddyline.trace.order import order_rows
 
-__all__ = ["first_equal"]
+__all__ = ["all_ascend", "first_equal"]
 
 
 class _Ascending(NamedTuple):
     column: int
     desc: bool = False
     nulls_first: bool = False
+
+
+def all_ascend(numbers: npt.NDArray[np.integer]) -> bool:
+    """Whether each is more than the one before it, so that none is there twice.  O(n)."""
+    return bool((numbers[1:] > numbers[:-1]).all())
 
 
 def first_equal(

@@ -36,6 +36,7 @@ from eddyline.repr.rowerror import ERR_TYPES
 from eddyline.repr.taking import take_values
 from eddyline.repr.time import EMPTY, MIN_TIME, Frontier
 from eddyline.repr.types import SqlType
+from eddyline.trace.duplicates import all_ascend
 from eddyline.trace.run import Uint64s
 from eddyline.trace.snapshot import Matches, Snapshot
 from eddyline.trace.trace import TraceHandle
@@ -221,7 +222,7 @@ class JoinOperator:
 
 def _each_once(probe_rows: Int64s, rows: int) -> bool:
     """Whether ascending ``probe_rows`` are 0 .. rows - 1."""
-    return len(probe_rows) == rows and bool((probe_rows[1:] > probe_rows[:-1]).all())
+    return len(probe_rows) == rows and all_ascend(probe_rows)
 
 
 def product_fits(left: Int64s, right: Int64s) -> npt.NDArray[np.bool_] | None:
